@@ -1,0 +1,145 @@
+"""How the rules agents are put together: evidence, ecosystems, plans and repairs.
+
+The goal-setter gathers `Candidate` goals from evidence readers and ecosystems and picks ten. The installer asks the
+ecosystems for a `Plan`, runs its steps, then the targets, and lets `Repairer`s answer what still fails. An ecosystem is
+one file; what it knows of packages, options and messages is in the tables of `knowledge/`.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from autoinstall.agents.contract import Repository
+from autoinstall.sandbox.contract import Sandbox
+from autoinstall.tree import Tree
+from autoinstall.values import CommandResult, Evidence, Goal, Mock, Service, Value
+
+
+class Candidate(Value):
+    """A goal that could be proposed.
+
+    Attributes:
+        weight: 0 to 100; how much it says about the environment. The project's own documented test command is 90 to 100,
+            a compile-all check is about 20.
+        key: candidates with equal keys are the same goal; the heaviest stands. Empty: the command is the key.
+    """
+
+    goal: Goal
+    weight: int
+    key: str = ""
+
+
+class Step(Value):
+    """One command of a plan.
+
+    Attributes:
+        command: by the shell rule.
+        why: for the trajectory, with the evidence it rests on.
+        optional: failing does not end the plan.
+        env: variables that are set for good before it runs.
+        fallback: commands tried in order when it fails and no repair helps.
+    """
+
+    command: str
+    why: str = ""
+    optional: bool = False
+    timeout: float | None = None
+    fallback: tuple[str, ...] = ()
+
+
+class Plan(Value):
+    """What an ecosystem wants done, in order.
+
+    Attributes:
+        env: variables set for good before the first step: PATH of a virtual environment, PYTHONPATH, …
+        exhausted: no later attempt would be planned differently.
+    """
+
+    steps: tuple[Step, ...]
+    env: dict[str, str] = {}
+    mocks: tuple[Mock, ...] = ()
+    services: tuple[Service, ...] = ()
+    exhausted: bool = False
+
+
+class Context(Value):
+    """What ecosystems and repairers plan from. `lessons` and `attempt` as in `Assignment`."""
+
+    model_config = {"arbitrary_types_allowed": True, "frozen": True, "extra": "forbid"}
+
+    repository: Repository
+    tree: Tree
+    targets: tuple[Goal, ...] = ()
+    attempt: int = 1
+    lessons: tuple[str, ...] = ()
+
+
+class Ecosystem(Protocol):
+    """Python, Node, C and C++, …: what to propose and how to install, for one kind of project."""
+
+    name: str
+
+    def detect(self, tree: Tree) -> bool:
+        """Whether the repository has a project of this kind (anywhere in its first three directory levels)."""
+        ...
+
+    def candidates(self, context: Context, sandbox: Sandbox) -> Iterable[Candidate]:
+        """Goals with evidence. The sandbox is a throw-away one at the initial state, for look-ups only."""
+        ...
+
+    def plan(self, context: Context, sandbox: Sandbox) -> Plan:
+        """The set-up for `context.targets`; a different one for a later attempt where there is a choice."""
+        ...
+
+
+class Repair(Value):
+    """A remedy for one failure.
+
+    Attributes:
+        key: the same key is never applied twice in one attempt.
+        commands: run in order, each must succeed for the repair to count.
+        env: variables set for good.
+        lesson: one line for later attempts.
+    """
+
+    key: str
+    why: str
+    commands: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    services: tuple[Service, ...] = ()
+    mocks: tuple[Mock, ...] = ()
+    files: tuple["FileToWrite", ...] = ()
+    lesson: str = ""
+
+
+class FileToWrite(Value):
+    """A file that a repair makes up; always declared as a mock beside it."""
+
+    path: str
+    content: str
+
+
+class Repairer(Protocol):
+    """Reads a failure and proposes remedies, likeliest first."""
+
+    name: str
+
+    def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
+        """Remedies for `failure`, a step or a target that did not do what it should; empty where none is known."""
+        ...
+
+
+class Manager(StrEnum):
+    """Who installs: for the tables that map a missing thing to a package."""
+
+    APT = "apt"
+    PIP = "pip"
+    NPM = "npm"
+
+
+class Requirement(Value):
+    """A thing to install and where the need was found."""
+
+    manager: Manager
+    name: str
+    evidence: Evidence | None = None

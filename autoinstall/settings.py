@@ -1,0 +1,150 @@
+"""All settings, read from `AUTOINSTALL_*` variables and an optional .env file.
+
+Nested ones are joined by two underscores: `AUTOINSTALL_LIMITS__MEMORY_MB=8192`. Mappings are JSON.
+"""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+HostPath = Annotated[Path, AfterValidator(_absolute)]
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CloneSettings(_Group):
+    """Bounds of a clone: `timeout` in seconds for each git process, sizes in mebibytes."""
+
+    timeout: Seconds = 900
+    stall_seconds: Seconds = 60
+    max_size_mb: int = 3000
+    max_files: int = 200_000
+    retries: int = 2
+    submodules: bool = True
+
+
+class LimitSettings(_Group):
+    """Defaults of `Limits`, in its units."""
+
+    command_seconds: Seconds = 900
+    attempt_seconds: Seconds = 3600
+    memory_mb: int = 6144
+    cpus: Annotated[float, Field(gt=0)] = 2
+    pids: int = 4096
+    output_head_bytes: int = 64 * 1024
+    output_tail_bytes: int = 192 * 1024
+
+
+class PassThrough(_Group):
+    """What of the host's network set-up a sandbox is given. Nothing else of the host reaches it.
+
+    Attributes:
+        ca_bundle: PEM file, mounted read-only, with the variables that the common tools read it from.
+        http_proxy, https_proxy, no_proxy: set in both spellings.
+        pip_index_url, npm_registry: indexes to use instead of the tools' own.
+        cargo_registry, go_proxy, maven_mirror: likewise.
+        apt_mirror: base URL of a Debian mirror, for the base image and for the sandbox.
+        env: further variables, for instance of a tool that the product does not know.
+    """
+
+    ca_bundle: HostPath | None = None
+    http_proxy: str = ""
+    https_proxy: str = ""
+    no_proxy: str = ""
+    pip_index_url: str = ""
+    npm_registry: str = ""
+    cargo_registry: str = ""
+    go_proxy: str = ""
+    maven_mirror: str = ""
+    apt_mirror: str = ""
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class EngineSettings(_Group):
+    """The container engine.
+
+    Attributes:
+        host: socket URL; empty means DOCKER_HOST, then the usual Docker and Podman sockets.
+        timeout: seconds of one API call that is not itself a command.
+        runtime: empty means the engine's default (runc); `runsc` is gVisor.
+        registry: where images are pushed to and bases are pulled from; empty means none.
+        min_free_mb: below it no new sandbox is started.
+    """
+
+    host: str = ""
+    timeout: Seconds = 120
+    runtime: str = ""
+    registry: str = ""
+    min_free_mb: int = 2048
+
+
+class AgentSettings(_Group):
+    """Which agent plays which role. The installer's list is by attempt; its last entry serves the rest."""
+
+    goal_setter: Literal["rules"] = "rules"
+    installer: tuple[Literal["rules"], ...] = ("rules",)
+    judge: Literal["rules"] = "rules"
+
+
+class VerificationSettings(_Group):
+    """`attempts` each from the initial state; `runs` fresh containers that must agree."""
+
+    attempts: Annotated[int, Field(ge=1)] = 5
+    targets: Annotated[int, Field(ge=1)] = 3
+    goals: Annotated[int, Field(ge=1)] = 10
+    reasks: Annotated[int, Field(ge=0)] = 2
+    runs: Annotated[int, Field(ge=1)] = 2
+    held_out: bool = True
+    offline: bool = True
+    seed: int = 0
+
+
+class Settings(BaseSettings):
+    """The whole configuration.
+
+    Attributes:
+        data: directory that the five datasets are below.
+        cache: clones in progress, engine scratch files; may be removed at any time.
+        git_mirrors: URL prefix → replacement, as git's insteadOf: the longest prefix wins.
+        git_credentials: URL prefix → `user:token` (or a token alone), given to the git process only.
+        base_image: name of the catalogue or image reference.
+        allow_modified: globs of tracked files that an attempt may change (lock files); see `integrity`.
+        interpreters: directory of host interpreters (a pyenv root) that a base may take in; None for none.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="AUTOINSTALL_", env_nested_delimiter="__", env_file=".env", extra="ignore", frozen=True
+    )
+
+    data: HostPath = Path("data/datasets")
+    cache: HostPath = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "autoinstall"
+    git_mirrors: dict[str, str] = Field(default_factory=dict)
+    git_credentials: dict[str, SecretStr] = Field(default_factory=dict)
+    base_image: str = "default"
+    interpreters: HostPath | None = None
+
+    clone: CloneSettings = CloneSettings()
+    limits: LimitSettings = LimitSettings()
+    pass_through: PassThrough = PassThrough()
+    engine: EngineSettings = EngineSettings()
+    agents: AgentSettings = AgentSettings()
+    verification: VerificationSettings = VerificationSettings()
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The process's settings. Tests build their own `Settings` and pass it on."""
+    return Settings()
