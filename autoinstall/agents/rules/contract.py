@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
+from pydantic import Field
+
 from autoinstall.agents.contract import Repository
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
@@ -56,7 +58,7 @@ class Plan(Value):
     """
 
     steps: tuple[Step, ...]
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     mocks: tuple[Mock, ...] = ()
     services: tuple[Service, ...] = ()
     exhausted: bool = False
@@ -105,7 +107,7 @@ class Repair(Value):
     key: str
     why: str
     commands: tuple[str, ...] = ()
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     services: tuple[Service, ...] = ()
     mocks: tuple[Mock, ...] = ()
     files: tuple["FileToWrite", ...] = ()
