@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from autoinstall.agents.contract import Repository
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
-from autoinstall.values import CommandResult, Evidence, Goal, Mock, Service, Value
+from autoinstall.values import Category, CommandResult, Evidence, Goal, Mock, Service, Value
 
 
 class Candidate(Value):
     """A goal that could be proposed.
 
     Attributes:
-        weight: 0 to 100; how much it says about the environment. The project's own documented test command is 90 to 100,
+        weight: 0 to 100; how much it says about the environment. The documented test command is 90 to 100,
             a compile-all check is about 20.
         key: candidates with equal keys are the same goal; the heaviest stands. Empty: the command is the key.
     """
@@ -38,7 +38,6 @@ class Step(Value):
         command: by the shell rule.
         why: for the trajectory, with the evidence it rests on.
         optional: failing does not end the plan.
-        env: variables that are set for good before it runs.
         fallback: commands tried in order when it fails and no repair helps.
     """
 
@@ -64,22 +63,99 @@ class Plan(Value):
     exhausted: bool = False
 
 
+class Source(StrEnum):
+    """What kind of file a piece of evidence came from, most telling first."""
+
+    CI = "ci"
+    AGENTS = "agents"
+    MAKEFILE = "makefile"
+    CONTAINER = "container"
+    README = "readme"
+    PROCESS = "process"
+
+
+class EvidenceCommand(Value):
+    """A command that the repository itself names.
+
+    Attributes:
+        command: one simple command or one `a && b` line, as written, with CI matrix values filled in.
+        section: CI job and step, Makefile target, README heading: what it is under.
+        working_directory: relative to the root; empty for the root.
+        env: variables that the evidence sets for it; never secrets.
+    """
+
+    command: str
+    source: Source
+    category: Category
+    evidence: Evidence
+    section: str = ""
+    working_directory: str = ""
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class Manager(StrEnum):
+    """Who installs: for the tables that map a missing thing to a package."""
+
+    APT = "apt"
+    PIP = "pip"
+    NPM = "npm"
+
+
+class Requirement(Value):
+    """A thing to install and where the need was found."""
+
+    manager: Manager
+    name: str
+    evidence: Evidence | None = None
+
+
+class ServiceNeed(Value):
+    """A service that CI or compose starts beside the project: `image` without its registry, tag and digest."""
+
+    image: str
+    ports: tuple[int, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    evidence: Evidence
+
+
+class Findings(Value):
+    """All that the evidence readers found in one tree, in their order of trust."""
+
+    commands: tuple[EvidenceCommand, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    services: tuple[ServiceNeed, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Tool (`python`, `node`, …) → versions that CI, containers and version files name, in their order."""
+
+    def by_category(self, *categories: Category) -> tuple[EvidenceCommand, ...]:
+        return tuple(command for command in self.commands if command.category in categories)
+
+
 class Context(Value):
     """What ecosystems and repairers plan from. `lessons` and `attempt` as in `Assignment`."""
 
-    model_config = {"arbitrary_types_allowed": True, "frozen": True, "extra": "forbid"}
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     repository: Repository
     tree: Tree
     targets: tuple[Goal, ...] = ()
     attempt: int = 1
     lessons: tuple[str, ...] = ()
+    findings: Findings = Findings()
 
 
 class Ecosystem(Protocol):
-    """Python, Node, C and C++, …: what to propose and how to install, for one kind of project."""
+    """Python, Node, C and C++, …: what to propose and how to install, for one kind of project.
+
+    Attributes:
+        tools: executables that its projects are worked with (`python`, `pytest`, …): a target that names one needs it.
+        suffixes: of its source files (`.py`): which of several ecosystems is the main one follows from their numbers.
+    """
 
     name: str
+    tools: frozenset[str]
+    suffixes: frozenset[str]
 
     def detect(self, tree: Tree) -> bool:
         """Whether the repository has a project of this kind (anywhere in its first three directory levels)."""
@@ -100,6 +176,7 @@ class Repair(Value):
     Attributes:
         key: the same key is never applied twice in one attempt.
         commands: run in order, each must succeed for the repair to count.
+        replacement: where a *step* failed, the command to run in its place from now on; targets are never replaced.
         env: variables set for good.
         lesson: one line for later attempts.
     """
@@ -107,6 +184,7 @@ class Repair(Value):
     key: str
     why: str
     commands: tuple[str, ...] = ()
+    replacement: str = ""
     env: dict[str, str] = Field(default_factory=dict)
     services: tuple[Service, ...] = ()
     mocks: tuple[Mock, ...] = ()
@@ -129,19 +207,3 @@ class Repairer(Protocol):
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         """Remedies for `failure`, a step or a target that did not do what it should; empty where none is known."""
         ...
-
-
-class Manager(StrEnum):
-    """Who installs: for the tables that map a missing thing to a package."""
-
-    APT = "apt"
-    PIP = "pip"
-    NPM = "npm"
-
-
-class Requirement(Value):
-    """A thing to install and where the need was found."""
-
-    manager: Manager
-    name: str
-    evidence: Evidence | None = None
