@@ -333,6 +333,7 @@ class SetupReport(Value):
         summary: a few sentences for people and for the next attempt.
         lessons: short facts that the next attempt should know; never state of the sandbox.
         exhausted: the agent knows nothing else to try, so further attempts would only repeat this one.
+        self_checked: the last thing it did was to run the targets and see them match, so the cheap check is spared.
         modified: tracked files that it changed on purpose, relative to the checkout.
     """
 
@@ -342,6 +343,7 @@ class SetupReport(Value):
     mocks: tuple[Mock, ...] = ()
     lessons: tuple[str, ...] = ()
     exhausted: bool = False
+    self_checked: bool = False
     modified: tuple[str, ...] = ()
     trajectory: Trajectory
     usage: Usage = Usage()

@@ -1,0 +1,97 @@
+"""One set-up attempt: from the initial state to an image that verification can start, or to why there is none."""
+
+from time import monotonic
+
+from autoinstall.agents.contract import Assignment, Installer, Judge
+from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
+from autoinstall.tree import Tree
+from autoinstall.values import GoalResult, Outcome, Recipe, RepositorySpec, SetupReport, StopReason, Value
+from autoinstall.verification import check_live, failure_outcome
+
+_STOPPED = {
+    StopReason.GAVE_UP: Outcome.GAVE_UP,
+    StopReason.LOOP: Outcome.AGENT_LOOP,
+    StopReason.BUDGET: Outcome.BUDGET,
+}
+
+
+class SetupAttempt(Value):
+    """What came of one attempt.
+
+    Attributes:
+        live: the targets as they ran in the attempt's own sandbox; empty where nothing was left to check.
+        snapshot: the image to verify; None where the attempt failed before.
+        outcome: why there is no snapshot; None where there is one.
+        seconds: wall time, the commit of the image included.
+    """
+
+    number: int
+    report: SetupReport
+    live: tuple[GoalResult, ...] = ()
+    snapshot: Snapshot | None = None
+    outcome: Outcome | None = None
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def set_up(
+    provider: SandboxProvider,
+    installer: Installer,
+    judge: Judge,
+    *,
+    spec: RepositorySpec,
+    initial: Snapshot,
+    assignment: Assignment,
+    tree: Tree,
+    owner: str,
+) -> SetupAttempt:
+    """Make one attempt in a sandbox of its own, started from `initial`.
+
+    An agent that gave up or went round in circles has failed. One that ran out of its budget may still have got there,
+    so the cheap check decides. An image is committed only where that check is passed, or where the agent ended on one
+    of its own (`SetupReport.self_checked`); either way the verdict comes from fresh containers, later.
+
+    Raises:
+        Infrastructure: nothing of this attempt counts.
+    """
+    begun = monotonic()
+    sandbox_spec = SandboxSpec(
+        image=initial.digest,
+        recipe=Recipe(env=spec.env),
+        limits=spec.limits,
+        purpose=f"attempt-{assignment.attempt}",
+        owner=owner,
+    )
+    with provider.open(sandbox_spec) as sandbox:
+        report = installer.install(assignment, tree, sandbox)
+        if report.stop in (StopReason.GAVE_UP, StopReason.LOOP):
+            return SetupAttempt(
+                number=assignment.attempt,
+                report=report,
+                outcome=_STOPPED[report.stop],
+                reason=report.summary,
+                seconds=monotonic() - begun,
+            )
+        live: tuple[GoalResult, ...] = ()
+        if not (report.stop is StopReason.DONE and report.self_checked):
+            live = check_live(sandbox, assignment.targets, judge)
+            failed = next((result for result in live if not result.matches), None)
+            if failed is not None:
+                out_of_budget = report.stop is StopReason.BUDGET
+                return SetupAttempt(
+                    number=assignment.attempt,
+                    report=report,
+                    live=live,
+                    outcome=Outcome.BUDGET if out_of_budget else failure_outcome(failed),
+                    reason=report.summary if out_of_budget else f"`{failed.goal.command}`: {failed.judgement.reason}",
+                    seconds=monotonic() - begun,
+                )
+        recipe = sandbox.recipe
+        snapshot = sandbox.snapshot()
+    return SetupAttempt(
+        number=assignment.attempt,
+        report=report.model_copy(update={"recipe": recipe}),
+        live=live,
+        snapshot=snapshot,
+        seconds=monotonic() - begun,
+    )

@@ -1,0 +1,36 @@
+"""What a process needs to build environments: its settings, where sandboxes come from, and who plays which role."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autoinstall import agents
+from autoinstall.agents.contract import GoalSetter, Installer, Judge
+from autoinstall.sandbox.contract import SandboxProvider
+from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.settings import Settings
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One a process, shared by the threads of a night.
+
+    Attributes:
+        installer: attempt number (1-based) → the agent that makes it.
+    """
+
+    settings: Settings
+    provider: SandboxProvider
+    goal_setter: GoalSetter
+    installer: Callable[[int], Installer]
+    judge: Judge
+
+
+def build_runtime(settings: Settings) -> Runtime:
+    """The runtime that the settings describe. Nothing is started; the engine is first asked when it is needed."""
+    return Runtime(
+        settings=settings,
+        provider=DockerProvider(settings),
+        goal_setter=agents.goal_setter(settings),
+        installer=lambda attempt: agents.installer(settings, attempt),
+        judge=agents.judge(settings),
+    )
