@@ -207,6 +207,14 @@ class SandboxProvider(Protocol):
         """
         ...
 
+    def tag(self, snapshot: Snapshot, reference: str) -> Snapshot:
+        """Give an image a name, so that the engine's own clean-up leaves it; returns the snapshot under that name.
+
+        Raises:
+            EngineFailed: the image is gone.
+        """
+        ...
+
     def image_exists(self, reference: str) -> bool:
         """Whether the engine has the image (by id, digest or tag)."""
         ...
