@@ -1,0 +1,1 @@
+"""The five Parquet datasets: what a row is, how rows are written, read back and counted."""

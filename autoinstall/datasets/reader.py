@@ -1,0 +1,140 @@
+"""Reads the datasets back: as pandas frames for analysis, as records for the product."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from autoinstall.datasets.records import RETRIED_OUTCOMES, EnvironmentRecord
+from autoinstall.datasets.schemas import SCHEMAS, Dataset, from_row
+from autoinstall.errors import BadInput, StorageFailed
+from autoinstall.values import Outcome
+
+
+def load(data: Path | str, dataset: Dataset | str) -> pd.DataFrame:
+    """All rows of a dataset, with the columns of the present schema and whatever a later version added.
+
+    An absent or empty dataset gives an empty frame with the same columns and types.
+
+    Raises:
+        ValueError: there is no such dataset.
+        StorageFailed: a file cannot be read.
+    """
+    frame: pd.DataFrame = load_table(Path(data), Dataset(dataset)).to_pandas()
+    return frame
+
+
+def load_table(data: Path, dataset: Dataset, columns: list[str] | None = None) -> pa.Table:
+    """As `load`, as a pyarrow table, optionally of some columns only.
+
+    Raises:
+        StorageFailed: a file cannot be read.
+    """
+    schema = SCHEMAS[dataset]
+    directory = data / dataset
+    try:
+        files = sorted(str(path) for path in directory.glob("*.parquet"))
+        if not files:
+            table = schema.empty_table()
+            return table.select(columns) if columns else table
+        # The present schema comes first, so its columns lead; ones that only other versions have follow.
+        unified = pa.unify_schemas([schema, *(pq.read_schema(path) for path in files)])
+        return ds.dataset(files, schema=unified, format="parquet").to_table(columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise StorageFailed(
+            f"The dataset {directory} cannot be read: {error}.",
+            hint="Move files that the product did not write out of it.",
+        ) from error
+
+
+def environments(data: Path | str) -> tuple[EnvironmentRecord, ...]:
+    """All accepted environments, oldest first.
+
+    Raises:
+        StorageFailed: the dataset cannot be read, or a row of it is malformed.
+    """
+    rows = load_table(Path(data), Dataset.ENVIRONMENTS).to_pylist()
+    return tuple(sorted((environment_from(row) for row in rows), key=lambda record: record.finished_at))
+
+
+def find_environment(data: Path | str, id_or_prefix: str) -> EnvironmentRecord:
+    """The environment of that id, or the only one whose id starts like that.
+
+    Raises:
+        BadInput: there is none, or more than one.
+        StorageFailed: the dataset cannot be read.
+    """
+    known = load_table(Path(data), Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist()
+    found = sorted({name for name in known if name == id_or_prefix}) or sorted(
+        {name for name in known if id_or_prefix and name.startswith(id_or_prefix)}
+    )
+    if not found:
+        raise BadInput(
+            f"There is no environment {id_or_prefix!r} below {data}.",
+            hint="`autoinstall environments` lists them; --data names another directory.",
+        )
+    if len(found) > 1:
+        raise BadInput(
+            f"{id_or_prefix!r} could be any of {len(found)} environments: {', '.join(found[:5])}.",
+            hint="Give more of the id.",
+        )
+    return next(record for record in reversed(environments(data)) if record.environment_id == found[0])
+
+
+def environment_from(row: Mapping[Any, Any] | pd.Series) -> EnvironmentRecord:
+    """An `environments` row, from whatever read it (pyarrow, a pandas Series, a dict), as a record.
+
+    Raises:
+        StorageFailed: it is not a row of that dataset.
+    """
+    plain = {str(name): _plain(value) for name, value in dict(row).items()}
+    try:
+        record = from_row(Dataset.ENVIRONMENTS, plain)
+    except (ValidationError, TypeError, KeyError, json.JSONDecodeError) as error:
+        raise StorageFailed(f"This is not a row of the environments dataset: {error}.") from error
+    assert isinstance(record, EnvironmentRecord)
+    return record
+
+
+def done_keys(data: Path | str) -> frozenset[tuple[str, str, str]]:
+    """(repository, commit, configuration) of the runs that need not be done again.
+
+    Repositories are spelt as `records.repository_key` spells them. Infrastructure failures and cancelled runs are
+    not done, nor is a verified one whose environment's row was never written.
+
+    Raises:
+        StorageFailed: a dataset cannot be read.
+    """
+    root = Path(data)
+    accepted = set(load_table(root, Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist())
+    columns = ["repository", "commit", "configuration", "outcome", "environment_id"]
+    return frozenset(
+        (row["repository"], row["commit"], row["configuration"] or "")
+        for row in load_table(root, Dataset.REPOSITORIES, columns).to_pylist()
+        if row["commit"]
+        and row["outcome"] not in RETRIED_OUTCOMES
+        and (row["outcome"] != Outcome.VERIFIED or row["environment_id"] in accepted)
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What pandas makes of a cell, as plain Python: arrays as lists, its several kinds of missing as None."""
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value.tolist()]
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if value is pd.NaT or value is pd.NA:
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value
