@@ -1,0 +1,150 @@
+"""The goal-setter that needs no model: evidence and ecosystems give candidates, the ten best are proposed."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from autoinstall.agents.contract import Repository
+from autoinstall.agents.rules.choice import choose, normal_form
+from autoinstall.agents.rules.contract import Candidate, Context, Ecosystem, EvidenceCommand, Source
+from autoinstall.agents.rules.ecosystems import all_ecosystems
+from autoinstall.agents.rules.evidence import collect
+from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
+from autoinstall.agents.rules.fillers import fillers
+from autoinstall.agents.rules.scope import out_of_scope
+from autoinstall.agents.rules.trajectory import Recorder
+from autoinstall.errors import BadProposal, NothingToSetUp
+from autoinstall.sandbox.contract import Sandbox
+from autoinstall.settings import Settings
+from autoinstall.tree import Tree
+from autoinstall.values import Category, Goal, GoalResult, Proposal, Role, Usage
+
+_SOURCE_WEIGHT = {
+    Source.CI: 36,
+    Source.AGENTS: 34,
+    Source.MAKEFILE: 28,
+    Source.README: 26,
+    Source.CONTAINER: 20,
+    Source.PROCESS: 10,
+}
+"""Of a command that no ecosystem vouches for: it may need what only its authors have."""
+
+_EVIDENCE_CATEGORIES = (Category.TEST, Category.LINT, Category.BUILD, Category.SETUP)
+
+
+class RulesGoalSetter:
+    """Proposes from evidence, without a model.
+
+    Args:
+        ecosystems: None for all that the rules know.
+    """
+
+    name = "rules"
+
+    def __init__(self, settings: Settings, ecosystems: Sequence[Ecosystem] | None = None) -> None:
+        self._count = settings.verification.goals
+        self._ecosystems = all_ecosystems() if ecosystems is None else tuple(ecosystems)
+
+    def propose(
+        self,
+        repository: Repository,
+        tree: Tree,
+        sandbox: Sandbox,
+        *,
+        rejected: Sequence[GoalResult] = (),
+        complaint: str = "",
+    ) -> Proposal:
+        """As the contract says; goals of `rejected`, and those whose command `complaint` quotes, are not repeated."""
+        started = time.monotonic()
+        if reason := out_of_scope(tree):
+            raise NothingToSetUp(reason)
+        context = Context(repository=repository, tree=tree, findings=collect(tree))
+        detected = [ecosystem for ecosystem in self._ecosystems if ecosystem.detect(tree)]
+        barred = {normal_form(result.goal.command) for result in rejected}
+        candidates = [
+            candidate
+            for candidate in (*self._of_ecosystems(context, sandbox, detected), *_of_evidence(context), *fillers(tree))
+            if normal_form(candidate.goal.command) not in barred
+            and not (complaint and candidate.goal.command in complaint)
+        ]
+        chosen = choose(candidates, self._count)
+        if len(chosen) < self._count and rejected:
+            # A trivial goal is better than no proposal: it is marked as such and never becomes a target.
+            chosen = [*chosen, *_again(rejected, self._count - len(chosen))]
+        if len(chosen) < self._count:
+            raise BadProposal(
+                f"Only {len(chosen)} of {self._count} goals could be found in the repository.",
+                hint="Give the goals yourself with --goals.",
+            )
+        recorder = _record(repository, context, detected, chosen)
+        usage = Usage(seconds=time.monotonic() - started, steps=recorder.steps)
+        goals = tuple(candidate.goal for candidate in chosen)
+        return Proposal(goals=goals, trajectory=recorder.trajectory(), usage=usage)
+
+    def _of_ecosystems(self, context: Context, sandbox: Sandbox, detected: Sequence[Ecosystem]) -> Iterator[Candidate]:
+        shares = source_shares(context.tree, detected)
+        for ecosystem in detected:
+            share = shares[ecosystem.name]
+            for candidate in ecosystem.candidates(context, sandbox):
+                yield candidate.model_copy(update={"weight": round(candidate.weight * (0.4 + 0.6 * share))})
+
+
+def source_shares(tree: Tree, ecosystems: Iterable[Ecosystem]) -> dict[str, float]:
+    """Name → number of the ecosystem's source files, relative to that of the ecosystem that has most."""
+    ecosystems = tuple(ecosystems)
+    suffixes = [PurePosixPath(path).suffix for path in tree.files]
+    counts = {item.name: sum(suffix in item.suffixes for suffix in suffixes) for item in ecosystems}
+    most = max(counts.values(), default=0)
+    # An ecosystem without source files of its own (make) rides along with the one that has most.
+    return {item.name: (counts[item.name] / most if most and item.suffixes else 1.0) for item in ecosystems}
+
+
+def _of_evidence(context: Context) -> Iterator[Candidate]:
+    for command in context.findings.by_category(*_EVIDENCE_CATEGORIES):
+        if is_refused(command.command) or "$" in command.command or "*" in command.command or "|" in command.command:
+            continue
+        yield Candidate(goal=_goal(command), weight=_SOURCE_WEIGHT[command.source])
+
+
+def _goal(command: EvidenceCommand) -> Goal:
+    text = unwrap(command.command)
+    if command.working_directory:
+        text = f"cd {command.working_directory} && {text}"
+    words = {
+        Category.TEST: ("runs the tests that the project names here; at least 90% of the tests pass", (0, 1), 0.9),
+        Category.LINT: ("checks the code and reports what it finds; findings are the code's own", (0, 1), 1.0),
+        Category.BUILD: ("builds without an error", (0,), 1.0),
+        Category.SETUP: ("installs what the project needs without an error", (0,), 1.0),
+    }
+    description, exit_codes, rate = words[command.category]
+    return Goal(
+        command=text,
+        description=description,
+        category=command.category,
+        exit_codes=exit_codes,
+        min_pass_rate=rate,
+        evidence=command.evidence,
+    )
+
+
+def _again(rejected: Sequence[GoalResult], count: int) -> list[Candidate]:
+    return [Candidate(goal=result.goal, weight=0) for result in rejected[:count]]
+
+
+def _record(
+    repository: Repository, context: Context, detected: Sequence[Ecosystem], chosen: Sequence[Candidate]
+) -> Recorder:
+    recorder = Recorder(
+        Role.GOAL_SETTER,
+        f"Propose goals for {repository.url} at {repository.commit}: commands that run once its environment is set up.",
+    )
+    findings = context.findings
+    recorder.say(
+        f"{len(context.tree.files)} files. Ecosystems: {', '.join(item.name for item in detected) or 'none'}. "
+        f"{len(findings.commands)} commands, {len(findings.requirements)} system packages and "
+        f"{len(findings.services)} services are named in CI, containers, Makefiles and documents."
+    )
+    result = json.dumps([candidate.goal.model_dump(mode="json") for candidate in chosen], ensure_ascii=False)
+    recorder.call("submit", {"result": result}, "accepted")
+    return recorder

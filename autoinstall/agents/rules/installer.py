@@ -1,0 +1,190 @@
+"""The installer that needs no model: plan, run, repair, run the targets, repair again."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from autoinstall.agents.contract import Assignment, Judge
+from autoinstall.agents.rules.contract import Context, Ecosystem, Plan, Repairer, Step
+from autoinstall.agents.rules.ecosystems import all_ecosystems
+from autoinstall.agents.rules.evidence import collect
+from autoinstall.agents.rules.evidence.classify import unwrap
+from autoinstall.agents.rules.evidence.script import split_chain, words
+from autoinstall.agents.rules.goal_setter import source_shares
+from autoinstall.agents.rules.repairing import Failure, Workshop
+from autoinstall.agents.rules.repairs import all_repairers
+from autoinstall.agents.rules.system_packages import system_packages_step
+from autoinstall.agents.rules.trajectory import Recorder, RecordingSandbox
+from autoinstall.errors import BudgetExhausted, ServiceNotReady
+from autoinstall.sandbox.contract import Sandbox
+from autoinstall.settings import Settings
+from autoinstall.tree import Tree
+from autoinstall.values import CommandResult, Goal, Role, SetupReport, StopReason, Usage, Verdict
+
+MAX_REPAIRS = 8
+"""Remedies tried for one failing step or target."""
+
+MAX_ROUNDS = 6
+"""Times that all targets are run after one of them made a repair necessary."""
+
+MIN_SHARE = 0.2
+"""An ecosystem with fewer source files than this, relative to the main one's, is set up only if a target needs it."""
+
+
+class RulesInstaller:
+    """Sets up by the plans of the ecosystems that the targets need, and repairs what fails.
+
+    Args:
+        judge: holds the targets' results against their descriptions, as verification will.
+    """
+
+    name = "rules"
+
+    def __init__(
+        self,
+        settings: Settings,
+        judge: Judge,
+        *,
+        ecosystems: Sequence[Ecosystem] | None = None,
+        repairers: Sequence[Repairer] | None = None,
+    ) -> None:
+        self._limits = settings.limits
+        self._judge = judge
+        self._ecosystems = all_ecosystems() if ecosystems is None else tuple(ecosystems)
+        self._repairers = all_repairers() if repairers is None else tuple(repairers)
+
+    def install(self, assignment: Assignment, tree: Tree, sandbox: Sandbox) -> SetupReport:
+        """As the contract says. Commands are cut short so that the whole call keeps to `attempt_seconds`."""
+        seconds = assignment.limits.attempt_seconds or self._limits.attempt_seconds
+        recorder = Recorder(Role.INSTALLER, _task(assignment))
+        recording = RecordingSandbox(sandbox, recorder)
+        context = Context(
+            repository=assignment.repository,
+            tree=tree,
+            targets=assignment.targets,
+            attempt=assignment.attempt,
+            lessons=assignment.lessons,
+            findings=collect(tree),
+        )
+        command_seconds = assignment.limits.command_seconds or self._limits.command_seconds
+        shop = Workshop(context, recording, self._repairers, deadline=time.monotonic() + seconds, limit=command_seconds)
+        started = time.monotonic()
+        exhausted = True
+        try:
+            plans = self._plans(context, recording)
+            exhausted = all(plan.exhausted for plan in plans)
+            self._carry_out(context, plans, shop, recording)
+            stop, summary = self._satisfy(assignment.targets, shop)
+        except BudgetExhausted as error:
+            stop, summary = StopReason.BUDGET, error.message
+        recorder.call("submit", {"result": stop.value}, summary)
+        return SetupReport(
+            stop=stop,
+            summary=summary,
+            recipe=recording.recipe,
+            mocks=tuple(shop.mocks),
+            lessons=tuple(shop.lessons),
+            exhausted=exhausted and stop is not StopReason.DONE,
+            trajectory=recorder.trajectory(),
+            usage=Usage(seconds=time.monotonic() - started, steps=recorder.steps),
+        )
+
+    def _plans(self, context: Context, sandbox: RecordingSandbox) -> list[Plan]:
+        detected = [ecosystem for ecosystem in self._ecosystems if ecosystem.detect(context.tree)]
+        needed = relevant(context, detected)
+        return [ecosystem.plan(context, sandbox) for ecosystem in needed]
+
+    def _carry_out(self, context: Context, plans: Iterable[Plan], shop: "Workshop", sandbox: RecordingSandbox) -> None:
+        """Every plan in turn; a step that must not fail and does ends its own plan only."""
+        packages = system_packages_step(context)
+        if packages:
+            shop.run(packages)
+        for plan in plans:
+            for name, value in plan.env.items():
+                sandbox.set_env(name, value)
+            for mock in plan.mocks:
+                shop.declare(mock)
+            for step in plan.steps:
+                if not self._step(step, shop) and not step.optional:
+                    shop.learn(f"step failed: {step.command[:160]}")
+                    break
+            for service in plan.services:
+                try:
+                    sandbox.start_service(service)
+                except ServiceNotReady as error:
+                    shop.learn(f"service {service.name} did not start: {error.message[:160]}")
+
+    def _step(self, step: Step, shop: "Workshop") -> bool:
+        result = shop.run(step)
+        if result.exit_code == 0:
+            return True
+        result = shop.repair(Failure(step=step, result=result), rerun=shop.run, accept=_succeeded, limit=MAX_REPAIRS)
+        if result.exit_code == 0:
+            return True
+        for command in step.fallback:
+            again = step.model_copy(update={"command": command, "fallback": ()})
+            if shop.run(again).exit_code == 0:
+                return True
+        return False
+
+    def _satisfy(self, targets: Sequence[Goal], shop: "Workshop") -> tuple[StopReason, str]:
+        """Run the targets until all of them match, or nothing more is known for one that does not."""
+        unmatched: dict[str, str] = {}
+        for _ in range(MAX_ROUNDS):
+            repairs_before = len(shop.applied)
+            unmatched = {}
+            for goal in targets:
+                reason = self._target(goal, shop)
+                if reason:
+                    unmatched[goal.command] = reason
+            if not unmatched:
+                if len(shop.applied) == repairs_before:
+                    return StopReason.DONE, f"All {len(targets)} targets match."
+            elif len(shop.applied) == repairs_before:
+                break
+        if not unmatched:
+            # The last round still repaired, but every target has matched since it was last touched.
+            return StopReason.DONE, f"All {len(targets)} targets match."
+        command, reason = next(iter(unmatched.items()))
+        summary = f"{len(unmatched)} of {len(targets)} targets do not match; `{command}`: {reason}"
+        return (StopReason.LOOP if shop.looped else StopReason.GAVE_UP), summary[:1000]
+
+    def _target(self, goal: Goal, shop: "Workshop") -> str:
+        """Why the goal does not match, after all repairs that are known; empty where it does."""
+
+        def accept(result: CommandResult) -> bool:
+            return self._judge.judge(goal, result).verdict is Verdict.MATCHES
+
+        step = Step(command=goal.command, why="A target.", timeout=goal.timeout)
+        result = shop.run(step)
+        if not accept(result):
+            failure = Failure(step=step, result=result, is_target=True)
+            result = shop.repair(failure, rerun=shop.run, accept=accept, limit=MAX_REPAIRS)
+        judgement = self._judge.judge(goal, result)
+        return "" if judgement.verdict is Verdict.MATCHES else judgement.reason
+
+
+def relevant(context: Context, detected: Sequence[Ecosystem]) -> list[Ecosystem]:
+    """The ecosystems that the targets name a tool of, the others after them if they are at home here too.
+
+    Where no target names a tool of any, all of them are taken."""
+    used: set[str] = set()
+    for goal in context.targets:
+        for part in split_chain(goal.command):
+            used.update(word.rsplit("/", 1)[-1] for word in words(unwrap(part))[:4])
+    shares = source_shares(context.tree, detected)
+    needed = [ecosystem for ecosystem in detected if ecosystem.tools & used]
+    if not needed:
+        return sorted(detected, key=lambda item: -shares[item.name])
+    others = [ecosystem for ecosystem in detected if ecosystem not in needed and shares[ecosystem.name] >= MIN_SHARE]
+    return [*sorted(needed, key=lambda item: -shares[item.name]), *others]
+
+
+def _succeeded(result: CommandResult) -> bool:
+    return result.exit_code == 0
+
+
+def _task(assignment: Assignment) -> str:
+    targets = "\n".join(f"- `{goal.command}`: {goal.description}" for goal in assignment.targets)
+    lessons = "\n".join(f"- {lesson}" for lesson in assignment.lessons)
+    learnt = f"\nEarlier attempts learnt:\n{lessons}" if lessons else ""
+    return f"Set {assignment.repository.url} up in /workspace so that these commands succeed:\n{targets}{learnt}"

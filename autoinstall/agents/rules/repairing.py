@@ -1,0 +1,144 @@
+"""The repair loop: a failure goes to the repairers, remedies are applied one at a time, the command runs again."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from autoinstall.agents.rules.contract import Context, Repair, Repairer, Step
+from autoinstall.agents.rules.trajectory import RecordingSandbox
+from autoinstall.errors import BudgetExhausted, ServiceNotReady
+from autoinstall.values import CommandResult, Mock, Value
+
+REPAIR_SECONDS = 600.0
+"""Limit of one command of a repair."""
+
+MAX_APPLIED = 40
+"""Repairs in one attempt, whatever they are for."""
+
+_VOLATILE = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?\s*m?s\b|/tmp/\S+|\d{2}:\d{2}:\d{2}\S*|\bpid \d+")
+
+
+class Failure(Value):
+    """A step or target that did not do what it should."""
+
+    step: Step
+    result: CommandResult
+    is_target: bool = False
+
+
+class Workshop:
+    """Runs commands within the attempt's time and applies repairs; remembers what was done.
+
+    Args:
+        deadline: of the attempt, in seconds of `time.monotonic`.
+        limit: seconds of one command that states none of its own.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        sandbox: RecordingSandbox,
+        repairers: Sequence[Repairer],
+        *,
+        deadline: float,
+        limit: float,
+    ) -> None:
+        self._context = context
+        self._sandbox = sandbox
+        self._repairers = repairers
+        self._deadline = deadline
+        self._limit = limit
+        self._tried: set[str] = set()
+        self.applied: list[str] = []
+        self.mocks: list[Mock] = []
+        self.lessons: list[str] = []
+        self.looped = False
+
+    def run(self, step: Step) -> CommandResult:
+        """Run the step's command.
+
+        Raises:
+            BudgetExhausted: the attempt's time is over.
+        """
+        timeout = min(step.timeout or self._limit, self._left())
+        return self._sandbox.because(step.why).run(step.command, timeout=timeout)
+
+    def repair(
+        self,
+        failure: Failure,
+        *,
+        rerun: Callable[[Step], CommandResult],
+        accept: Callable[[CommandResult], bool],
+        limit: int,
+    ) -> CommandResult:
+        """The result after repairing, good or bad: of the last run of the (possibly replaced) command."""
+        step, result = failure.step, failure.result
+        seen = {_signature(result)}
+        stale = 0
+        for _ in range(limit):
+            repair = self._next(result, failure.is_target)
+            if repair is None or len(self.applied) >= MAX_APPLIED:
+                return result
+            if not self._apply(repair):
+                continue
+            if repair.replacement and not failure.is_target:
+                step = step.model_copy(update={"command": repair.replacement})
+            result = rerun(step)
+            if accept(result):
+                return result
+            signature = _signature(result)
+            stale = stale + 1 if signature in seen else 0
+            seen.add(signature)
+            if stale >= 3:
+                self.looped = True
+                return result
+        return result
+
+    def declare(self, mock: Mock) -> None:
+        self._sandbox.declare_mock(mock)
+        self.mocks.append(mock)
+
+    def learn(self, lesson: str) -> None:
+        if lesson and lesson not in self.lessons:
+            self.lessons.append(lesson)
+
+    def _next(self, failure: CommandResult, is_target: bool) -> Repair | None:
+        for repairer in self._repairers:
+            for repair in repairer.repairs(self._context, failure, self._sandbox):
+                if repair.key not in self._tried and not (repair.replacement and is_target and not repair.commands):
+                    return repair
+        return None
+
+    def _apply(self, repair: Repair) -> bool:
+        """Whether everything in the repair could be done."""
+        self._tried.add(repair.key)
+        for command in repair.commands:
+            timeout = min(REPAIR_SECONDS, self._left())
+            if self._sandbox.because(repair.why).run(command, timeout=timeout).exit_code != 0:
+                return False
+        for name, value in repair.env.items():
+            self._sandbox.because(repair.why).set_env(name, value)
+        for file in repair.files:
+            self._sandbox.because(repair.why).write_file(file.path, file.content.encode())
+        for service in repair.services:
+            try:
+                self._sandbox.because(repair.why).start_service(service)
+            except ServiceNotReady as error:
+                self.learn(f"service {service.name} did not start: {error.message[:160]}")
+                return False
+        for mock in repair.mocks:
+            self.declare(mock)
+        self.learn(repair.lesson)
+        self.applied.append(repair.key)
+        return True
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 1:
+            raise BudgetExhausted("The attempt's time is over.")
+        return left
+
+
+def _signature(result: CommandResult) -> str:
+    """The failure's last lines without what differs from run to run."""
+    return _VOLATILE.sub("", "\n".join(result.output.splitlines()[-30:]))

@@ -1,0 +1,38 @@
+"""The system packages that the repository's own files install, put in before anything else."""
+
+import re
+
+from autoinstall.agents.rules.contract import Context, Manager, Step
+from autoinstall.agents.rules.knowledge import load
+from autoinstall.values import Value
+
+MAX_PACKAGES = 40
+
+APT_INSTALL = "apt-get install -y --no-install-recommends"
+APT_READY = "(ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get update -q)"
+"""Fetches the package lists where the image has none."""
+
+
+class SkipTable(Value):
+    """The form of `apt_skip.toml`: regular expressions over package names."""
+
+    patterns: tuple[str, ...]
+
+
+def system_packages_step(context: Context) -> Step | None:
+    """One step that installs those of them that this Debian has; None where nothing is named."""
+    skip = [re.compile(pattern) for pattern in load("apt_skip", SkipTable).patterns]
+    found = [item for item in context.findings.requirements if item.manager is Manager.APT]
+    names = [item.name for item in found if not any(pattern.search(item.name) for pattern in skip)][:MAX_PACKAGES]
+    if not names:
+        return None
+    first = next(item for item in found if item.name == names[0])
+    where = f" ({first.evidence.path}:{first.evidence.line})" if first.evidence else ""
+    # apt-get refuses all for the sake of one unknown name, and names differ between distributions.
+    known = f"apt-cache --names-only --generate pkgnames | grep -Fx {' '.join('-e ' + name for name in names)}"
+    return Step(
+        command=f"{APT_READY} && ({known}) | xargs -r {APT_INSTALL}",
+        why=f"System packages that the repository's own files install{where}.",
+        optional=True,
+        timeout=600,
+    )

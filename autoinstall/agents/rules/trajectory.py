@@ -1,0 +1,155 @@
+"""Records what a rules agent does in a sandbox as a trajectory in the OpenAI chat format."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from autoinstall.sandbox.contract import Sandbox, Snapshot, TreeEntry
+from autoinstall.values import CommandResult, Mock, Recipe, Role, Service, Sidecar, Trajectory
+
+MAX_RESULT_CHARS = 8_000
+"""Of one tool result: half from its start, half from its end."""
+
+
+def _tool(name: str, description: str, *parameters: str) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {
+                "type": "object",
+                "properties": {parameter: {"type": "string"} for parameter in parameters},
+                "required": list(parameters),
+            },
+        },
+    }
+
+
+TOOLS: tuple[dict[str, Any], ...] = (
+    _tool("bash", "Run a command in a fresh shell in /workspace.", "command"),
+    _tool("write_file", "Write a text file.", "path", "content"),
+    _tool("set_env", "Set an environment variable for good.", "name", "value"),
+    _tool("start_service", "Start a long-running process and wait until it is ready.", "name", "command", "probe"),
+    _tool("start_sidecar", "Start a container beside this one and wait until it is ready.", "alias", "image"),
+    _tool("declare_mock", "Declare something that stands in for the real thing.", "kind", "path", "reason"),
+    _tool("submit", "Hand in the result.", "result"),
+)
+
+
+def shorten(text: str, limit: int = MAX_RESULT_CHARS) -> str:
+    """`text` with its middle replaced by a notice where it is longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+class Recorder:
+    """The messages of one agent run. Every tool call gets exactly one result."""
+
+    def __init__(self, role: Role, task: str) -> None:
+        self._role = role
+        self._messages: list[dict[str, Any]] = [{"role": "user", "content": task}]
+        self.steps = 0
+
+    def call(self, name: str, arguments: Mapping[str, str], result: str, why: str = "") -> None:
+        """One assistant message with one tool call, and its result."""
+        self.steps += 1
+        identity = f"call_{self.steps}"
+        function = {"name": name, "arguments": json.dumps(dict(arguments), ensure_ascii=False)}
+        self._messages.append(
+            {
+                "role": "assistant",
+                "content": why or None,
+                "tool_calls": [{"id": identity, "type": "function", "function": function}],
+            }
+        )
+        self._messages.append({"role": "tool", "tool_call_id": identity, "content": shorten(result)})
+
+    def say(self, text: str) -> None:
+        """An assistant message without a call."""
+        self._messages.append({"role": "assistant", "content": text})
+
+    def trajectory(self) -> Trajectory:
+        return Trajectory(role=self._role, agent="rules", messages=tuple(self._messages), tools=TOOLS)
+
+
+class RecordingSandbox:
+    """A sandbox whose changes and commands are recorded; everything else is passed through.
+
+    `because` is the reason that the next call is recorded with.
+    """
+
+    def __init__(self, sandbox: Sandbox, recorder: Recorder) -> None:
+        self._sandbox = sandbox
+        self._recorder = recorder
+        self._why = ""
+
+    def because(self, why: str) -> "RecordingSandbox":
+        self._why = why
+        return self
+
+    @property
+    def id(self) -> str:
+        return self._sandbox.id
+
+    @property
+    def recipe(self) -> Recipe:
+        return self._sandbox.recipe
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        result = self._sandbox.run(command, timeout=timeout, user=user, env=env)
+        ending = " (timed out)" if result.timed_out else " (out of memory)" if result.out_of_memory else ""
+        self._record("bash", {"command": command}, f"{result.output}\n[exit code {result.exit_code}{ending}]")
+        return result
+
+    def write_file(self, path: str, content: bytes, *, executable: bool = False, user: str | None = None) -> None:
+        self._sandbox.write_file(path, content, executable=executable, user=user)
+        self._record("write_file", {"path": path, "content": content.decode("utf-8", "replace")}, "written")
+
+    def read_file(self, path: str, *, max_bytes: int = 16 * 2**20) -> bytes:
+        return self._sandbox.read_file(path, max_bytes=max_bytes)
+
+    def set_env(self, name: str, value: str) -> None:
+        self._sandbox.set_env(name, value)
+        self._record("set_env", {"name": name, "value": value}, "set")
+
+    def start_service(self, service: Service) -> None:
+        arguments = {"name": service.name, "command": service.command, "probe": service.probe.target}
+        try:
+            self._sandbox.start_service(service)
+        except Exception as error:  # recorded whatever it is, and passed on
+            self._record("start_service", arguments, f"failed: {error}")
+            raise
+        self._record("start_service", arguments, "ready")
+
+    def start_sidecar(self, sidecar: Sidecar) -> None:
+        self._sandbox.start_sidecar(sidecar)
+        self._record("start_sidecar", {"alias": sidecar.alias, "image": sidecar.image}, "ready")
+
+    def declare_mock(self, mock: Mock) -> None:
+        self._record("declare_mock", {"kind": mock.kind.value, "path": mock.path, "reason": mock.reason}, "declared")
+
+    def changed_paths(self) -> frozenset[str]:
+        return self._sandbox.changed_paths()
+
+    def read_tree(self, paths: Sequence[str]) -> Iterator[TreeEntry]:
+        return self._sandbox.read_tree(paths)
+
+    def snapshot(self, *, labels: Mapping[str, str] | None = None) -> Snapshot:
+        return self._sandbox.snapshot(labels=labels)
+
+    def close(self) -> None:
+        self._sandbox.close()
+
+    def _record(self, name: str, arguments: Mapping[str, str], result: str) -> None:
+        self._recorder.call(name, arguments, result, self._why)
+        self._why = ""
