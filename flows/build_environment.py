@@ -1,0 +1,189 @@
+"""One repository, from its URL to rows in the datasets."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger, tags
+from prefect import runtime as prefect_runtime
+from prefect.client.schemas.objects import State
+from prefect.states import Cancelled, Completed, Failed
+
+from autoinstall.attempts import SetupAttempt
+from autoinstall.datasets.records import RunRecords
+from autoinstall.datasets.writer import ensure_writable
+from autoinstall.errors import AutoinstallError
+from autoinstall.languages import language_of
+from autoinstall.ledger import Ledger
+from autoinstall.redaction import redact, without_userinfo
+from autoinstall.rows import run_records
+from autoinstall.settings import Settings
+from autoinstall.tree import Tree
+from autoinstall.values import GoalResult, Outcome, RepositorySpec
+from flows.reports import publish_repository_report
+from tasks.clone import clone, prepare_initial_state
+from tasks.goal_setting import propose_goals, run_baseline
+from tasks.publishing import publish_image, publish_rows
+from tasks.runtime import current_runtime, use_runtime
+from tasks.selection import select_targets
+from tasks.setup import attempt_setup
+from tasks.verification import measure_quality, verify_attempt
+
+
+def run_name(url: str) -> str:
+    """`owner/name` of a URL, for people who read lists of runs."""
+    path = redact(without_userinfo(url)).rstrip("/").removesuffix(".git")
+    return "/".join(path.replace(":", "/").split("/")[-2:])
+
+
+def _flow_run_name() -> str:
+    spec = RepositorySpec.model_validate(prefect_runtime.flow_run.parameters["spec"])
+    return f"{run_name(spec.url)}@{(spec.ref or 'HEAD')[:12]}"
+
+
+@flow(name="build-environment", flow_run_name=_flow_run_name, persist_result=False, validate_parameters=True)
+def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: str | None = None) -> State[Any]:
+    """Turn one repository into a verified environment, or record why it cannot be.
+
+    Args:
+        spec: the repository.
+        data: directory of the datasets; None means the settings'.
+        night_id: flow run of the list that this is part of.
+
+    Returns:
+        A state that tells the outcomes apart in the UI: Verified or Discarded (both completed), Infrastructure or Unknown
+        (both failed), Cancelled. Its result is the run's `RunRecords`, without trajectories.
+    """
+    settings = current_runtime().settings
+    data = (data or settings.data).absolute()
+    ensure_writable(data)
+    flow_run_id = str(prefect_runtime.flow_run.id)
+    ledger = Ledger(spec, settings, flow_run_id=flow_run_id, night_id=night_id)
+    directory = Path(tempfile.mkdtemp(prefix="run-", dir=_scratch(settings)))
+    try:
+        _run_stages(ledger, directory / "checkout")
+    except AutoinstallError as error:
+        ledger.fail(error)
+    except Exception as error:  # noqa: BLE001 - the boundary: whatever broke, the repository becomes a row
+        get_run_logger().exception("The run broke.")
+        ledger.fail(error)
+    except BaseException as error:
+        ledger.fail(error)
+        publish_rows.fn(ledger, run_records(ledger), data)
+        raise
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        _discard_images(ledger)
+    records = run_records(ledger)
+    publish_rows(ledger, records, data)
+    publish_repository_report(records, data)
+    return _final_state(records)
+
+
+def _run_stages(ledger: Ledger, directory: Path) -> None:
+    logger = get_run_logger()
+    with ledger.stage("clone"):
+        ledger.checkout = clone(ledger, directory)
+        ledger.language = language_of(Tree(directory))
+        state = prepare_initial_state(ledger)
+        ledger.base, ledger.initial = state.base, state.image
+    _choose_goals(ledger)
+    attempts = ledger.settings.verification.attempts
+    for number in range(1, attempts + 1):
+        with ledger.stage("setup"):
+            attempt = attempt_setup(ledger, number)
+        ledger.attempts.append(attempt)
+        if attempt.snapshot is not None:
+            with ledger.stage("verification"):
+                ledger.verifications[number] = verify_attempt(ledger, number, attempt)
+        logger.info("Attempt %d of %d: %s. %s", number, attempts, ledger.outcome, ledger.reason)
+        if ledger.outcome is Outcome.VERIFIED:
+            _accept(ledger, attempt)
+            return
+        _remove_image(attempt)
+        if attempt.report.exhausted:
+            logger.info("The installer knows nothing else to try.")
+            return
+
+
+def _choose_goals(ledger: Ledger) -> None:
+    """Propose, run the baseline and select; ask again, bounded, where too few of the goals prove anything."""
+    rejected: tuple[GoalResult, ...] = ()
+    for ask in range(1, 2 + ledger.settings.verification.reasks):
+        with ledger.stage("goal_setting"):
+            if ledger.spec.goals is None:
+                ledger.proposals.append(propose_goals(ledger, ask, rejected))
+            ledger.baseline = run_baseline(ledger, ask)
+        with ledger.stage("selection"):
+            ledger.selection = select_targets(ledger)
+        if ledger.selection.enough or ledger.spec.goals is not None:
+            return
+        trivial = tuple(ledger.baseline[index] for index in ledger.selection.trivial)
+        if set(result.goal.command for result in trivial) <= {result.goal.command for result in rejected}:
+            return
+        rejected = (*rejected, *trivial)
+
+
+def _accept(ledger: Ledger, attempt: SetupAttempt) -> None:
+    environment_id = ledger.environment_id
+    if attempt.snapshot is None or environment_id is None:
+        raise RuntimeError("only a verified attempt can be accepted")
+    with ledger.stage("quality"):
+        ledger.quality = measure_quality(ledger, attempt)
+    with ledger.stage("publishing"):
+        ledger.image = publish_image(ledger, attempt.snapshot, environment_id)
+
+
+def _remove_image(attempt: SetupAttempt) -> None:
+    if attempt.snapshot is not None:
+        current_runtime().provider.remove_image(attempt.snapshot.digest)
+
+
+def _discard_images(ledger: Ledger) -> None:
+    """Remove the images that no row will name: of an attempt that an error interrupted before it was published."""
+    if ledger.image is None:
+        for attempt in ledger.attempts:
+            _remove_image(attempt)
+
+
+def _scratch(settings: Settings) -> Path:
+    path = settings.cache / "runs"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _final_state(records: RunRecords) -> State[Any]:
+    row = records.repository
+    result = records.model_copy(update={"trajectories": ()})
+    message = f"{row.outcome}: {row.reason}" if row.reason else str(row.outcome)
+    if row.outcome is Outcome.VERIFIED:
+        return Completed(name="Verified", message=row.environment_id or "", data=result)
+    if row.outcome is Outcome.CANCELLED:
+        return Cancelled(message=message, data=result)
+    if row.outcome in (Outcome.INFRASTRUCTURE, Outcome.UNKNOWN):
+        return Failed(name=str(row.outcome).capitalize(), message=message, data=result)
+    return Completed(name="Discarded", message=message, data=result)
+
+
+def run_build(spec: RepositorySpec, *, data: Path, settings: Settings) -> RunRecords:
+    """Run the flow in this process.
+
+    Raises:
+        UnusableDirectory: `data` cannot be written.
+    """
+    ensure_writable(data)
+    with use_runtime(settings), tags("single"):
+        return records_of(build_environment(spec, data=data, return_state=True))
+
+
+def records_of(state: State[Any]) -> RunRecords:
+    """The result of a finished run, whatever its outcome.
+
+    Raises:
+        Exception: what kept the run from producing rows.
+    """
+    result = state.result(raise_on_failure=False)
+    if isinstance(result, RunRecords):
+        return result
+    raise result if isinstance(result, BaseException) else RuntimeError(f"The run ended without rows: {state}")

@@ -1,0 +1,59 @@
+"""Stage 2: ten goals, and what they give before anything is set up."""
+
+from prefect import task
+
+from autoinstall.errors import BadProposal
+from autoinstall.ledger import Ledger
+from autoinstall.proposals import check_proposal
+from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.tree import Tree
+from autoinstall.values import GoalResult, Proposal, Recipe
+from autoinstall.verification import baseline
+from tasks.policy import STAGE, count_retry
+from tasks.runtime import current_runtime
+
+
+@task(name="goal-setting", task_run_name="goal-setting, ask {ask}", **STAGE)
+def propose_goals(ledger: Ledger, ask: int, rejected: tuple[GoalResult, ...] = (), complaint: str = "") -> Proposal:
+    """Have the goal-setter study the pristine checkout in a throw-away sandbox; ask again where what it says is unusable.
+
+    Raises:
+        BadProposal: nothing usable after the settings' number of re-asks.
+    """
+    count_retry(ledger)
+    runtime, spec = current_runtime(), ledger.spec
+    wanted, reasks = ledger.settings.verification.goals, ledger.settings.verification.reasks
+    sandbox_spec = SandboxSpec(
+        image=ledger.known_initial.digest,
+        recipe=Recipe(env=spec.env),
+        limits=spec.limits,
+        purpose="goal-setting",
+        owner=ledger.run_id,
+    )
+    tree = Tree(ledger.known_checkout.path)
+    for _ in range(1 + reasks):
+        with runtime.provider.open(sandbox_spec) as sandbox:
+            proposal = runtime.goal_setter.propose(
+                ledger.repository, tree, sandbox, rejected=rejected, complaint=complaint
+            )
+        complaint = check_proposal(proposal.goals, wanted)
+        if not complaint:
+            return proposal
+    raise BadProposal(f"The goal-setter made no usable proposal in {1 + reasks} tries: {complaint}")
+
+
+@task(name="baseline", task_run_name="baseline, ask {ask}", **STAGE)
+def run_baseline(ledger: Ledger, ask: int) -> tuple[GoalResult, ...]:
+    """Run the goals on the untouched sandbox: one that already matches proves nothing."""
+    count_retry(ledger)
+    runtime = current_runtime()
+    return baseline(
+        runtime.provider,
+        ledger.known_initial.digest,
+        ledger.goals,
+        runtime.judge,
+        recipe=Recipe(env=ledger.spec.env),
+        limits=ledger.spec.limits,
+        owner=ledger.run_id,
+        settings=ledger.settings,
+    )

@@ -1,0 +1,26 @@
+"""Stage 6: the image is named, and the rows are written."""
+
+from pathlib import Path
+
+from prefect import task
+
+from autoinstall.datasets.records import RunRecords
+from autoinstall.datasets.writer import write_run
+from autoinstall.ledger import Ledger
+from autoinstall.sandbox.contract import Snapshot
+from tasks.policy import STAGE, count_retry
+from tasks.runtime import current_runtime
+
+
+@task(name="publish image", task_run_name="publish image", **STAGE)
+def publish_image(ledger: Ledger, snapshot: Snapshot, environment_id: str) -> Snapshot:
+    """Name an accepted image, so that it stays."""
+    count_retry(ledger)
+    return current_runtime().provider.tag(snapshot, f"autoinstall/environment:{environment_id}")
+
+
+@task(name="publish rows", task_run_name="publish rows", **STAGE)
+def publish_rows(ledger: Ledger, records: RunRecords, data: Path) -> None:
+    """Write the run's rows; writing them again replaces them."""
+    count_retry(ledger)
+    write_run(data, records)
