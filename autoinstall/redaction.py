@@ -1,13 +1,15 @@
 """Keeps credentials out of everything that is written down."""
 
 import re
-from urllib.parse import urlsplit, urlunsplit
 
 MASK = "***"
 
-_USERINFO = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<userinfo>[^\s/@'\"]+)@")
+_SSH = frozenset({"ssh", "git+ssh", "ssh+git"})
+
+_USERINFO = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<userinfo>[^\s/'\"]+)@")
 _HEADER = re.compile(
-    r"(?i)\b(authorization|proxy-authorization|x-api-key|private-token)(\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?\S+"
+    r"(?i)\b(authorization|proxy-authorization|x-api-key|private-token)([\"']?\s*[:=]\s*[\"']?)"
+    r"(?:(?:bearer|basic|token)\s+)?[^\s\"']+"
 )
 _QUERY = re.compile(r"(?i)([?&](?:access_token|token|api_key|apikey|password|secret|signature|sig)=)[^&\s'\"]+")
 _KNOWN = re.compile(
@@ -28,9 +30,15 @@ def redact(text: str, *secrets: str) -> str:
 
 
 def without_userinfo(url: str) -> str:
-    """`url` without its user info, the form that rows and images carry. scp-like URLs (`git@host:path`) are kept:
-    their user is no secret and part of the address."""
-    parts = urlsplit(url)
-    if not parts.scheme or "@" not in parts.netloc:
+    """`url` without its user info, the form that rows and images carry. Where ssh is meant (`git@host:path` and
+    `ssh://git@host/path`) the user is no secret and part of the address: it is kept, and a password is not."""
+    scheme, mark, rest = url.partition("://")
+    if not mark or "/" in scheme:
         return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    authority, slash, path = rest.partition("/")
+    user_info, at, host = authority.rpartition("@")
+    if not at:
+        return url
+    user = user_info.partition(":")[0]
+    kept = f"{user}@" if user and scheme.lower() in _SSH else ""
+    return f"{scheme}://{kept}{host}{slash}{path}"

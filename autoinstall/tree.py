@@ -26,12 +26,15 @@ class Tree:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Regular files, sorted, without anything below .git; at most `MAX_FILES`."""
+        """Regular files, sorted, without git's own; at most `MAX_FILES`. Names that are not UTF-8 are left out:
+        they could be neither recorded nor typed."""
         found: list[str] = []
         for directory, names, files in os.walk(self.root, followlinks=False):
-            names[:] = sorted(name for name in names if name != ".git")
+            names[:] = sorted(name for name in names if name != ".git" and _is_text(name))
             base = Path(directory)
             for name in files:
+                if name == ".git" or not _is_text(name):
+                    continue
                 path = base / name
                 try:
                     if stat.S_ISREG(path.lstat().st_mode):
@@ -60,18 +63,20 @@ class Tree:
         return next((path for path in paths if self.has(path)), None)
 
     def read(self, path: str) -> str:
-        """Text of the file, at most `MAX_FILE_BYTES` of it, invalid UTF-8 replaced; empty if absent."""
+        """Text of the file without a byte order mark, at most `MAX_FILE_BYTES` of it, invalid UTF-8 replaced;
+        empty if absent."""
         if not self.has(path):
             return ""
         try:
             with open(self.root / path, "rb", opener=_open_no_follow) as stream:
-                return stream.read(MAX_FILE_BYTES).decode("utf-8", "replace")
+                return stream.read(MAX_FILE_BYTES).decode("utf-8-sig", "replace")
         except OSError:
             return ""
 
     def lines(self, path: str) -> Iterator[tuple[int, str]]:
-        """(1-based number, line without its end) of the file."""
-        yield from enumerate(self.read(path).splitlines(), start=1)
+        """(1-based number, line without its end) of the file, counted as editors do: a form feed ends no line."""
+        text = self.read(path).replace("\r\n", "\n")
+        yield from enumerate(text.removesuffix("\n").split("\n") if text else (), start=1)
 
     def find_line(self, path: str, needle: str) -> int:
         """1-based number of the first line that contains `needle`, 0 where none does: for evidence."""
@@ -81,6 +86,11 @@ class Tree:
         """Files whose path matches a glob; `*` stays within a directory and `**` crosses them."""
         regex = _glob_to_regex(pattern)
         return tuple(name for name in self.files if regex.fullmatch(name))
+
+
+def _is_text(name: str) -> bool:
+    """Whether the name is UTF-8; the interpreter shows other bytes as lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _open_no_follow(path: str, flags: int) -> int:
