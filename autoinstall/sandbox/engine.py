@@ -3,6 +3,7 @@
 Any engine that speaks the Docker API serves: Docker, rootless Docker, Podman's service socket.
 """
 
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from autoinstall.errors import DiskFull, EngineUnavailable
 from autoinstall.redaction import without_userinfo
 from autoinstall.settings import Settings
 
-PROBE_SECONDS = 10.0
+PROBE_SECONDS = 10
 """How long an engine may take to say its version."""
 
 INSTALL_HINT = (
@@ -58,7 +59,7 @@ def connect(settings: Settings, *, timeout: float | None = None) -> docker.Docke
     failures: list[str] = []
     for endpoint in endpoints:
         try:
-            return _open(endpoint, timeout or settings.engine.timeout)
+            return _open(endpoint, math.ceil(timeout or settings.engine.timeout))
         except (DockerException, requests.RequestException, OSError, ValueError) as error:
             failures.append(f"{without_userinfo(endpoint.url)}: {_reason(error)}")
     if not endpoints:
@@ -97,7 +98,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _open(endpoint: _Endpoint, timeout: float) -> docker.DockerClient:
+def _open(endpoint: _Endpoint, timeout: int) -> docker.DockerClient:
     # The version is asked for by hand, because the client's own question would be put while it still trusts the
     # process's proxy and CA variables.
     probe = docker.APIClient(
