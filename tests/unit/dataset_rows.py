@@ -97,7 +97,7 @@ def environment(run_id, repository=URL, **changes):
         "agents": Agents(goal_setter="rules", installer="rules", judge="rules"),
         "seed": 3,
     }
-    return EnvironmentRecord(**common(run_id, repository), **{**fields, **changes})
+    return EnvironmentRecord(**{**common(run_id, repository), **fields, **changes})
 
 
 def run(run_id, *, verified=True, repository=URL, **changes):
@@ -122,7 +122,7 @@ def run(run_id, *, verified=True, repository=URL, **changes):
         "warnings": ("submodule left out",),
     }
     return RunRecords(
-        repository=RepositoryRecord(**row, **{**fields, **changes}),
+        repository=RepositoryRecord(**{**row, **fields, **changes}),
         goals=tuple(
             GoalRecord(**row, index=index, baseline=Observation.of(OBSERVED), **GOAL.model_dump())
             for index in range(1, 11)

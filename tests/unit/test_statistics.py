@@ -1,0 +1,56 @@
+from datetime import timedelta
+
+import pytest
+from dataset_rows import END, run
+
+from autoinstall.datasets.statistics import yield_statistics
+from autoinstall.datasets.writer import ensure_writable, write_run
+
+
+def test_nothing_yet_gives_zeros(tmp_path):
+    ensure_writable(tmp_path)
+    for data in (tmp_path, tmp_path / "absent"):
+        statistics = yield_statistics(data)
+        assert statistics.total == 0
+        assert statistics.yield_rate is None
+        assert statistics.outcomes == ()
+
+
+def test_yield_leaves_infrastructure_out_of_the_denominator(tmp_path):
+    write_run(tmp_path, run("a", repository="https://h/a", night_id="n1"))
+    write_run(tmp_path, run("b", repository="https://h/b", night_id="n1", attempts=3, offline_ok=False))
+    write_run(tmp_path, run("c", verified=False, repository="https://h/c", night_id="n1", language=None))
+    write_run(tmp_path, run("d", verified=False, repository="https://h/d", outcome="infrastructure"))
+    statistics = yield_statistics(tmp_path)
+    assert (statistics.total, statistics.decided, statistics.verified) == (4, 3, 2)
+    assert statistics.yield_rate == pytest.approx(2 / 3)
+    assert {share.name: share.count for share in statistics.outcomes} == {
+        "verified": 2,
+        "mismatch": 1,
+        "infrastructure": 1,
+    }
+    assert [(share.name, share.count) for share in statistics.stages] == [("verification", 2)]
+    assert {share.name: share.count for share in statistics.languages} == {"python": 3, "unknown": 1}
+    assert statistics.attempts_to_success == ((1, 1), (3, 1))
+    assert statistics.held_out_mean == pytest.approx(5 / 7)
+    assert statistics.offline_share == 0.5
+    assert statistics.mean_seconds == 300
+    assert {(night.night, night.total, night.verified) for night in statistics.nights} == {
+        ("n1", 3, 2),
+        ("2025-01-02", 1, 0),
+    }
+
+
+def test_a_night_without_a_success(tmp_path):
+    write_run(tmp_path, run("a", verified=False))
+    statistics = yield_statistics(tmp_path)
+    assert statistics.yield_rate == 0
+    assert statistics.held_out_mean is None
+    assert statistics.offline_share is None
+
+
+def test_the_last_run_of_a_repository_counts(tmp_path):
+    write_run(tmp_path, run("a"))
+    write_run(tmp_path, run("b", verified=False, finished_at=END + timedelta(hours=1)))
+    assert yield_statistics(tmp_path).verified == 0
+    assert yield_statistics(tmp_path).total == 1
