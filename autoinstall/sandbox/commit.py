@@ -1,0 +1,86 @@
+"""Committing a container to an image whose configuration is the declared one."""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from autoinstall.errors import EngineFailed, EngineUnavailable
+from autoinstall.sandbox.boundary import engine_errors
+from autoinstall.sandbox.contract import WORKSPACE, Snapshot
+from autoinstall.sandbox.labels import SNAPSHOT
+
+if TYPE_CHECKING:
+    from docker.api.client import APIClient
+
+_ADOPT_SECONDS = 600.0
+
+
+def commit(
+    api: "APIClient",
+    container: str,
+    *,
+    repository: str,
+    tag: str,
+    labels: Mapping[str, str],
+    entrypoint: tuple[str, ...] = (),
+    command: tuple[str, ...] = ("bash",),
+    env: Mapping[str, str] | None = None,
+    adopt_seconds: float = _ADOPT_SECONDS,
+) -> Snapshot:
+    """Commit `container` as `repository:tag`, working in /workspace as root.
+
+    A commit of a large container may outlast the client's patience: the engine goes on with it, so the image is looked
+    for by a label that no other has, for `adopt_seconds`.
+
+    Raises:
+        EngineFailed, DiskFull: the engine says so. EngineUnavailable: no answer, and no image either.
+    """
+    snapshot = secrets.token_hex(8)
+    changes = [
+        f"ENTRYPOINT {json.dumps(list(entrypoint))}",
+        f"CMD {json.dumps(list(command))}",
+        f"WORKDIR {WORKSPACE}",
+        "USER root",
+        *(f"LABEL {_quote(name)}={_quote(value)}" for name, value in {**labels, SNAPSHOT: snapshot}.items()),
+        # An instruction cannot carry a line break; the env file can.
+        *(f"ENV {name}={_quote(value)}" for name, value in (env or {}).items() if not {"\n", "\r"} & set(value)),
+    ]
+    try:
+        with engine_errors("commit the sandbox to an image", sandbox=True):
+            made = api.commit(container, repository=repository, tag=tag, pause=True, changes=changes)
+            image = str(made["Id"])
+    except EngineUnavailable:
+        found = _find(api, snapshot, adopt_seconds)
+        if found is None:
+            raise
+        image = found
+    return describe(api, image, f"{repository}:{tag}")
+
+
+def describe(api: "APIClient", image: str, reference: str) -> Snapshot:
+    """The snapshot of an image that exists."""
+    with engine_errors(f"inspect image {reference}"):
+        found: dict[str, Any] = api.inspect_image(image)
+    return Snapshot(reference=reference, digest=str(found["Id"]), size_bytes=int(found.get("Size") or 0))
+
+
+def _find(api: "APIClient", snapshot: str, seconds: float) -> str | None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with engine_errors("look for a committed image"):
+                found = api.images(filters={"label": f"{SNAPSHOT}={snapshot}"}, quiet=True)
+        except (EngineUnavailable, EngineFailed):
+            found = []
+        if found:
+            return str(found[0])
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(1)
+
+
+def _quote(text: str) -> str:
+    """`text` as a quoted word of a Dockerfile instruction, taken literally."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'

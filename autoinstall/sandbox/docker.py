@@ -1,0 +1,290 @@
+"""Sandboxes on any engine that speaks the Docker API."""
+
+import contextlib
+import io
+import logging
+import secrets
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import docker.errors
+from docker.types import Ulimit
+
+from autoinstall.errors import Infrastructure, SandboxLost, ServiceNotReady
+from autoinstall.sandbox import files, images, services, workspace
+from autoinstall.sandbox.boundary import engine_errors
+from autoinstall.sandbox.commit import commit
+from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
+from autoinstall.sandbox.engine import check_disk, connect
+from autoinstall.sandbox.exec import Executor, check_variable, script
+from autoinstall.sandbox.labels import ENVIRONMENT_REPOSITORY, Kind
+from autoinstall.sandbox.labels import labels as own_labels
+from autoinstall.sandbox.network import Neighbourhood, remove_container
+from autoinstall.sandbox.pass_through import constant_env, mounts, pass_through_env
+from autoinstall.settings import Settings
+from autoinstall.values import CommandResult, Recipe, Service, Sidecar
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.api.client import APIClient
+
+CAPABILITIES = (
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",  # what apt and dpkg need
+    "NET_BIND_SERVICE", "SYS_CHROOT", "AUDIT_WRITE",  # services on low ports, and their changes of user
+)  # fmt: skip
+
+STOP_SECONDS = 10
+"""How long services may take to end before a commit."""
+
+_logger = logging.getLogger(__name__)
+
+
+class DockerSandbox:
+    """One container with what lies beside it. Made by `DockerProvider.open`; its calls are one at a time."""
+
+    def __init__(self, client: "DockerClient", settings: Settings, spec: SandboxSpec) -> None:
+        self._api: APIClient = client.api
+        self._client = client
+        self._settings = settings
+        self._spec = spec
+        self._recipe = spec.recipe.model_copy(update={"services": (), "sidecars": ()})
+        # Named before it is made, so that it can be removed even if the answer to its making never comes.
+        self._name = f"autoinstall-{spec.purpose}-{secrets.token_hex(4)}"
+        self._neighbourhood = Neighbourhood(self._api, self._name, spec.purpose, spec.owner, open=spec.network)
+        self._lock = threading.RLock()
+        self._committed = False
+        limits = settings.limits
+        self._executor = Executor(
+            self._api,
+            self._name,
+            constant_env() | pass_through_env(settings.pass_through),
+            limits.output_head_bytes,
+            limits.output_tail_bytes,
+        )
+
+    @property
+    def id(self) -> str:
+        return self._name
+
+    @property
+    def recipe(self) -> Recipe:
+        return self._recipe
+
+    def start(self) -> None:
+        """Start the container, then the sidecars, then the services of the spec's recipe."""
+        spec = self._spec
+        connected = spec.network or bool(spec.recipe.sidecars)
+        keep_alive = resources.files(__package__).joinpath("keep_alive.sh").read_text(encoding="utf-8")
+        network = self._neighbourhood.network if connected else "none"
+        with engine_errors("start a sandbox"):
+            self._api.create_container(
+                spec.image,
+                entrypoint=["bash", "-c", keep_alive],
+                command=[],
+                name=self._name,
+                user="root",
+                labels=own_labels(Kind.SANDBOX, spec.purpose, spec.owner),
+                stdin_open=False,
+                tty=False,
+                host_config=self._api.create_host_config(
+                    **self._bounds(),
+                    network_mode=network,
+                    shm_size="1g",
+                    binds=mounts(self._settings.pass_through),
+                    log_config={"Type": "none", "Config": {}},
+                ),
+            )
+            self._api.start(self._name)
+        for sidecar in spec.recipe.sidecars:
+            self.start_sidecar(sidecar)
+        for service in spec.recipe.services:
+            self.start_service(service)
+
+    def _bounds(self) -> dict[str, Any]:
+        """What a sandbox and its sidecars are held to."""
+        limits, default = self._spec.limits, self._settings.limits
+        memory = f"{limits.memory_mb or default.memory_mb}m"
+        return {
+            "mem_limit": memory,
+            "memswap_limit": memory,
+            "nano_cpus": int((limits.cpus or default.cpus) * 1e9),
+            "pids_limit": limits.pids or default.pids,
+            "cap_drop": ["ALL"],
+            "cap_add": list(CAPABILITIES),
+            "security_opt": ["no-new-privileges"],
+            # Only lowered: raising a limit is beyond an engine that is itself confined.
+            "ulimits": [Ulimit(name="core", soft=0, hard=0)],
+            "runtime": self._settings.engine.runtime or None,
+        }
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        limit = timeout or self._spec.limits.command_seconds or self._settings.limits.command_seconds
+        with self._serving():
+            variables = self._recipe.env | dict(env or {})
+            return self._executor.run(command, timeout=limit, user=user or "root", variables=variables)
+
+    def write_file(self, path: str, content: bytes, *, executable: bool = False, user: str | None = None) -> None:
+        with self._serving():
+            files.write_file(self._api, self._name, path, content, executable=executable, user=user or "root")
+
+    def read_file(self, path: str, *, max_bytes: int = 16 * 2**20) -> bytes:
+        with self._serving():
+            return files.read_file(self._api, self._name, path, max_bytes=max_bytes)
+
+    def set_env(self, name: str, value: str) -> None:
+        check_variable(name)
+        self._update(env=self._recipe.env | {name: value})
+
+    def start_service(self, service: Service) -> None:
+        with self._serving():
+            result = self.run(services.start_services([service]), timeout=service.probe.timeout + 60)
+            if result.exit_code != 0:
+                self._stop_processes([service.name], others=False)
+                raise ServiceNotReady(f"Service {service.name} is not ready.\n{result.output.strip()[-4500:]}")
+            kept = tuple(other for other in self._recipe.services if other.name != service.name)
+            self._update(services=(*kept, service))
+
+    def start_sidecar(self, sidecar: Sidecar) -> None:
+        with self._serving():
+            image = images.ensure_base(self._client, self._settings, sidecar.image)
+            self._neighbourhood.attach(self._name)
+            self._neighbourhood.stop(sidecar.alias)
+            self._neighbourhood.start(sidecar, image.digest, self._bounds())
+            result = self.run(services.probe_script(sidecar.alias, sidecar.probe), timeout=sidecar.probe.timeout + 60)
+            if result.exit_code != 0:
+                error = self._neighbourhood.not_ready(sidecar, result.output.strip()[-500:])
+                self._neighbourhood.stop(sidecar.alias)
+                raise error
+            kept = tuple(other for other in self._recipe.sidecars if other.alias != sidecar.alias)
+            self._update(sidecars=(*kept, sidecar))
+
+    def changed_paths(self) -> frozenset[str]:
+        with self._serving():
+            return files.changed_paths(self._api, self._name)
+
+    def read_tree(self, paths: Sequence[str]) -> Iterator[TreeEntry]:
+        yield from files.read_tree(self._api, self._name, paths)
+
+    def snapshot(self, *, labels: Mapping[str, str] | None = None) -> Snapshot:
+        with self._serving():
+            self._stop_processes([service.name for service in self._recipe.services], others=True)
+            self._committed = True
+            state = {
+                services.ENV_FILE: services.env_file(self._recipe.env),
+                services.START_FILE: services.start_script(self._recipe.services),
+                services.ENTRYPOINT_FILE: services.entrypoint(),
+            }
+            with engine_errors("write the start script", sandbox=True):
+                self._api.put_archive(
+                    self._name, "/", _archive({str(path): text.encode() for path, text in state.items()})
+                )
+            return commit(
+                self._api,
+                self._name,
+                repository=ENVIRONMENT_REPOSITORY,
+                tag=secrets.token_hex(8),
+                labels={**own_labels(Kind.ENVIRONMENT, self._spec.purpose, self._spec.owner), **(labels or {})},
+                entrypoint=(str(services.ENTRYPOINT_FILE),),
+                env=self._recipe.env,
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            for remove in (lambda: remove_container(self._api, self._name), self._neighbourhood.close):
+                try:
+                    remove()
+                except Infrastructure as error:
+                    # What is left carries our labels: the reaper has it once this process is gone.
+                    _logger.warning("Sandbox %s is not removed entirely: %s", self._name, error)
+
+    def _stop_processes(self, names: Sequence[str], *, others: bool) -> None:
+        argv = ["bash", "-c", script("stop.sh"), "autoinstall", str(STOP_SECONDS), "all" if others else "named", *names]
+        if b"stopped 0" not in self._executor.capture(argv, timeout=STOP_SECONDS + 60):
+            raise SandboxLost("Processes of the sandbox outlive being killed.")
+
+    def _update(self, **fields: Any) -> None:
+        self._recipe = self._recipe.model_copy(update=fields)
+
+    @contextlib.contextmanager
+    def _serving(self) -> Iterator[None]:
+        with self._lock:
+            if self._committed:
+                raise SandboxLost("The sandbox was committed to an image, and serves nothing else.")
+            yield
+
+
+class DockerProvider:
+    """Sandboxes, workspace images and bases on the engine that the settings lead to."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def client(self) -> "DockerClient":
+        """The engine's client; connects on first use.
+
+        Raises:
+            EngineUnavailable: no engine answers.
+        """
+        return connect(self._settings)
+
+    @contextlib.contextmanager
+    def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
+        check_disk(self.client, self._settings)
+        sandbox = DockerSandbox(self.client, self._settings, spec)
+        try:
+            sandbox.start()
+            yield sandbox
+        finally:
+            sandbox.close()
+
+    def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
+        check_disk(self.client, self._settings)
+        locks = self._settings.cache / "locks"
+        return workspace.build(self.client.api, base, source, labels=labels, locks=locks)
+
+    def ensure_base(self, name: str | None = None) -> Snapshot:
+        return images.ensure_base(self.client, self._settings, name)
+
+    def image_exists(self, reference: str) -> bool:
+        with engine_errors(f"look for image {reference}"):
+            try:
+                self.client.api.inspect_image(reference)
+            except docker.errors.ImageNotFound:
+                return False
+        return True
+
+    def remove_image(self, reference: str) -> None:
+        with engine_errors(f"remove image {reference}"):
+            try:
+                self.client.api.remove_image(reference)
+            except docker.errors.APIError as error:
+                if error.status_code not in (404, 409):
+                    raise
+
+    def close(self) -> None:
+        """Close the connections to the engine. Idempotent."""
+        if "client" in self.__dict__:
+            self.client.close()
+
+
+def _archive(contents: Mapping[str, bytes]) -> bytes:
+    """A tar of executable files, by absolute path."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for path, content in contents.items():
+            info = tarfile.TarInfo(path.lstrip("/"))
+            info.mode, info.size = 0o755, len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()

@@ -1,0 +1,193 @@
+"""Running one command in a container: its limit, its output in bounded memory, and what it left behind."""
+
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from autoinstall.errors import EngineFailed, SandboxLost
+from autoinstall.sandbox.stream import STDOUT, BoundedOutput, ExecStream, UntilMarker
+from autoinstall.values import CommandResult
+
+if TYPE_CHECKING:
+    from docker.api.client import APIClient
+
+TIMED_OUT = 124
+TOO_LONG = 126
+MAX_COMMAND_BYTES = 120_000
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GRACE_SECONDS = 10.0
+_KILL_SECONDS = 30.0
+_CLOSE_SECONDS = 0.5
+
+
+@cache
+def script(name: str) -> str:
+    """A script of this directory, with the functions that they share in front."""
+    files = resources.files(__package__)
+    return files.joinpath("lib.sh").read_text(encoding="utf-8") + files.joinpath(name).read_text(encoding="utf-8")
+
+
+def check_variable(name: str) -> None:
+    """Raises ValueError where `name` is not the name of a shell variable."""
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(f"{name!r} is not a name of an environment variable")
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Runs processes in one container.
+
+    Attributes:
+        env: variables of every command.
+        head, tail: bytes of output that are kept.
+    """
+
+    api: "APIClient"
+    container: str
+    env: Mapping[str, str]
+    head: int
+    tail: int
+
+    def run(self, command: str, *, timeout: float, user: str, variables: Mapping[str, str]) -> CommandResult:
+        """Run `command` by the shell rule; `variables` override those of the env file. See `Sandbox.run`."""
+        for name in variables:
+            check_variable(name)
+        # The kernel takes no longer argument; a shell reports its like as 126.
+        if len(command.encode()) > MAX_COMMAND_BYTES or "\0" in command:
+            said = (
+                f"bash: the command has a NUL byte or more than {MAX_COMMAND_BYTES} bytes; write a file and run that\n"
+            )
+            return CommandResult(command=command, exit_code=TOO_LONG, output=said)
+        nonce = secrets.token_hex(16)
+        pairs = [f"{name}={value}" for name, value in variables.items()]
+        argv = ["bash", "-c", script("exec.sh"), "autoinstall", nonce, command, *pairs]
+        started = time.monotonic()
+        call = _Call(nonce, BoundedOutput(self.head, self.tail))
+        with ExecStream(self.api, self.container, argv, user=user, env=self.env, stdin=True) as stream:
+            timed_out = not call.follow(stream, started + timeout)
+            if timed_out:
+                kills = self._kill(call)
+                if not call.follow(stream, time.monotonic() + _GRACE_SECONDS):
+                    call.kills_after = kills
+            status = call.status if call.status is not None else self._status_without_report(call, stream, timed_out)
+        duration = time.monotonic() - started
+        return CommandResult(
+            command=command,
+            exit_code=TIMED_OUT if timed_out else status,
+            output=call.output.text(),
+            dropped_bytes=call.output.dropped,
+            duration=duration,
+            timed_out=timed_out,
+            out_of_memory=call.kills_after > call.kills_before,
+        )
+
+    def _status_without_report(self, call: "_Call", stream: ExecStream, timed_out: bool) -> int:
+        """The status where the supervisor did not live to report it: the command killed it, or the container died."""
+        if timed_out:
+            return TIMED_OUT
+        code = stream.exit_code()
+        if code is None:
+            raise SandboxLost(
+                "The engine knows no exit code of the command.", hint="Its container was stopped or lost."
+            )
+        if not call.started:
+            said = call.output.text().strip()[-300:]
+            raise EngineFailed(f"The sandbox could not start bash (exit code {code}): {said or 'no output'}")
+        call.kills_after = self._kill(call)
+        return code
+
+    def _kill(self, call: "_Call") -> int:
+        """Kill what the command started; returns the kernel's count of kills for memory."""
+        argv = ["bash", "-c", script("kill.sh"), "autoinstall", call.own, *call.before]
+        output = self.capture(argv, timeout=_KILL_SECONDS)
+        match = re.search(rb"clean (\d+)", output)
+        if not match:
+            raise SandboxLost("Processes of a command outlive being killed.", hint="The container does not answer.")
+        return int(match[1])
+
+    def capture(self, argv: Sequence[str], *, timeout: float, user: str = "root") -> bytes:
+        """The stdout of a short process of our own.
+
+        Raises:
+            SandboxLost: it did not end within `timeout` seconds.
+        """
+        out = bytearray()
+        deadline = time.monotonic() + timeout
+        with ExecStream(self.api, self.container, argv, user=user, env={}, stdin=False) as stream:
+            try:
+                while (frames := stream.receive(deadline - time.monotonic())) is not None:
+                    for channel, data in frames:
+                        if channel == STDOUT:
+                            out += data
+            except TimeoutError as error:
+                raise SandboxLost(
+                    "The sandbox does not answer.", hint="It may be out of memory or of processes."
+                ) from error
+        return bytes(out)
+
+
+@dataclass
+class _Call:
+    """What is known of a running command. `own` and `before` are the tokens of exec.sh."""
+
+    nonce: str
+    output: BoundedOutput
+    own: str = ""
+    before: tuple[str, ...] = ()
+    kills_before: int = 0
+    kills_after: int = 0
+    status: int | None = None
+    started: bool = False
+    _control: bytearray = field(default_factory=bytearray)
+    _marker: UntilMarker | None = None
+
+    def follow(self, stream: ExecStream, deadline: float) -> bool:
+        """Take in the stream until it ends; False where `deadline` (monotonic) comes first."""
+        if self._marker is None:
+            self._marker = UntilMarker(self.nonce.encode())
+        while True:
+            if self._over:
+                # Only the end of the stream is left to come, and an engine may be slow to say so.
+                deadline = min(deadline, time.monotonic() + _CLOSE_SECONDS)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return self._over
+            try:
+                frames = stream.receive(left)
+            except TimeoutError:
+                continue
+            if frames is None:
+                self.output.add(self._marker.rest())
+                return True
+            for channel, data in frames:
+                if channel != STDOUT:
+                    self._take_control(data)
+                elif not self._marker.seen:
+                    self.output.add(self._marker.feed(data))
+                    if self._marker.seen:
+                        stream.send(b"\n")
+
+    @property
+    def _over(self) -> bool:
+        """The command has ended and reported, even if the engine has not closed the stream yet."""
+        return self.status is not None and self._marker is not None and self._marker.seen
+
+    def _take_control(self, data: bytes) -> None:
+        self._control += data
+        while (end := self._control.find(b"\n")) >= 0:
+            words = self._control[:end].decode("ascii", "replace").split()
+            del self._control[: end + 1]
+            match words:
+                case [word, "started", kills, own, *before] if word == self.nonce:
+                    self.started = True
+                    self.kills_before = self.kills_after = int(kills)
+                    self.own, self.before = own, tuple(before)
+                case [word, "ended", status, kills] if word == self.nonce:
+                    self.status, self.kills_after = int(status), int(kills)
+                case _:
+                    pass  # bash's own remarks, such as that the command was killed

@@ -1,0 +1,115 @@
+"""A sandbox's network of its own, and the containers beside it."""
+
+import contextlib
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import docker.errors
+
+from autoinstall.errors import ServiceNotReady
+from autoinstall.sandbox.boundary import engine_errors
+from autoinstall.sandbox.labels import Kind, labels
+from autoinstall.values import Sidecar
+
+if TYPE_CHECKING:
+    from docker.api.client import APIClient
+
+LOG_TAIL_LINES = 60
+
+
+@dataclass
+class Neighbourhood:
+    """The network of one sandbox and the sidecars on it; made on demand, removed by `close`.
+
+    Attributes:
+        name: of the sandbox's container; the network and the sidecars derive theirs from it.
+        open: False makes a network without a route out.
+    """
+
+    api: "APIClient"
+    name: str
+    purpose: str
+    owner: str
+    open: bool
+    _network: str | None = None
+    _sidecars: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def network(self) -> str:
+        """Its id; made where there is none yet."""
+        if self._network is None:
+            with engine_errors("make a network for the sandbox"):
+                made = self.api.create_network(
+                    f"{self.name}-net",
+                    driver="bridge",
+                    internal=not self.open,
+                    labels=labels(Kind.NETWORK, self.purpose, self.owner),
+                    check_duplicate=True,
+                )
+                self._network = str(made["Id"])
+        return self._network
+
+    def attach(self, container: str) -> None:
+        """Put a running container that has no network on this one."""
+        with engine_errors("connect the sandbox to its network", sandbox=True):
+            attached = self.api.inspect_container(container)["NetworkSettings"]["Networks"]
+            if "none" in attached:
+                self.api.disconnect_container_from_network(container, "none")
+                self.api.connect_container_to_network(container, self.network)
+
+    def start(self, sidecar: Sidecar, image: str, bounds: dict[str, Any]) -> None:
+        """Start a sidecar; `bounds` are the host configuration that it shares with the sandbox."""
+        with engine_errors(f"start sidecar {sidecar.alias}"):
+            endpoint = self.api.create_endpoint_config(aliases=[sidecar.alias])
+            made = self.api.create_container(
+                image,
+                command=list(sidecar.command) or None,
+                name=f"{self.name}-{sidecar.alias}-{secrets.token_hex(2)}",
+                environment=dict(sidecar.env),
+                labels=labels(Kind.SIDECAR, self.purpose, self.owner),
+                ports=list(sidecar.ports) or None,
+                networking_config=self.api.create_networking_config({self.network: endpoint}),
+                host_config=self.api.create_host_config(
+                    **bounds,
+                    network_mode=self.network,
+                    init=True,
+                    log_config={"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
+                ),
+            )
+            container = str(made["Id"])
+            self._sidecars[sidecar.alias] = container
+            self.api.start(container)
+
+    def not_ready(self, sidecar: Sidecar, reason: str) -> ServiceNotReady:
+        """The error for a sidecar whose probe failed, with the end of its log."""
+        log = b""
+        with contextlib.suppress(docker.errors.APIError), engine_errors("read a sidecar's log"):
+            log = self.api.logs(self._sidecars[sidecar.alias], tail=LOG_TAIL_LINES)
+        tail = log.decode("utf-8", "replace").strip()
+        return ServiceNotReady(f"Sidecar {sidecar.alias} is not ready: {reason}\n{tail}".strip())
+
+    def stop(self, alias: str) -> None:
+        """Remove one sidecar."""
+        container = self._sidecars.pop(alias, None)
+        if container is not None:
+            remove_container(self.api, container)
+
+    def close(self) -> None:
+        """Remove the sidecars and the network. The sandbox itself must be gone before."""
+        for alias in list(self._sidecars):
+            self.stop(alias)
+        if self._network is not None:
+            with engine_errors("remove a network"), contextlib.suppress(docker.errors.NotFound):
+                self.api.remove_network(self._network)
+            self._network = None
+
+
+def remove_container(api: "APIClient", container: str) -> None:
+    """Kill and remove a container with its anonymous volumes; one that is gone, or going, already is fine."""
+    with engine_errors("remove a container"):
+        try:
+            api.remove_container(container, force=True, v=True)
+        except docker.errors.APIError as error:
+            if error.status_code not in (404, 409):
+                raise

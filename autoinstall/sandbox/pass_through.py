@@ -1,0 +1,47 @@
+"""The variables of commands in a sandbox: constant ones, and what the settings pass through of the host's network."""
+
+import tomllib
+from functools import cache
+from importlib import resources
+
+from pydantic import BaseModel, ConfigDict
+
+from autoinstall.settings import PassThrough
+
+CA_BUNDLE = "/dev/autoinstall-ca.pem"
+"""Where the CA bundle is mounted: in the runtime's tmpfs, so that no trace of it is ever committed."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    constant: dict[str, str]
+    pass_through: dict[str, tuple[str, ...]]
+
+
+@cache
+def _table() -> _Table:
+    text = resources.files(__package__).joinpath("environment.toml").read_text(encoding="utf-8")
+    return _Table.model_validate(tomllib.loads(text))
+
+
+def constant_env() -> dict[str, str]:
+    """What every command has, on every host."""
+    return dict(_table().constant)
+
+
+def pass_through_env(settings: PassThrough) -> dict[str, str]:
+    """What the settings hand on of the host's network set-up; may hold credentials, so it goes into commands only."""
+    env: dict[str, str] = {}
+    for setting, names in _table().pass_through.items():
+        value = getattr(settings, setting)
+        if value:
+            env |= dict.fromkeys(names, CA_BUNDLE if setting == "ca_bundle" else str(value))
+    return env | settings.env
+
+
+def mounts(settings: PassThrough) -> dict[str, dict[str, str]]:
+    """Bind mounts in the Docker SDK's form: the CA bundle, read-only, or none."""
+    if settings.ca_bundle is None:
+        return {}
+    return {str(settings.ca_bundle): {"bind": CA_BUNDLE, "mode": "ro"}}
