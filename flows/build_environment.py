@@ -52,8 +52,8 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
         night_id: flow run of the list that this is part of.
 
     Returns:
-        A state that tells the outcomes apart in the UI: Verified or Discarded (both completed), Infrastructure or Unknown
-        (both failed), Cancelled. Its result is the run's `RunRecords`, without trajectories.
+        A state that tells the outcomes apart in the UI: Verified or Discarded (both completed), Infrastructure or
+        Unknown (both failed), Cancelled. Its result is the run's `RunRecords`, without trajectories.
     """
     settings = current_runtime().settings
     data = (data or settings.data).absolute()
@@ -120,7 +120,7 @@ def _choose_goals(ledger: Ledger) -> None:
         if ledger.selection.enough or ledger.spec.goals is not None:
             return
         trivial = tuple(ledger.baseline[index] for index in ledger.selection.trivial)
-        if set(result.goal.command for result in trivial) <= {result.goal.command for result in rejected}:
+        if {result.goal.command for result in trivial} <= {result.goal.command for result in rejected}:
             return
         rejected = (*rejected, *trivial)
 

@@ -15,7 +15,7 @@ from tasks.runtime import current_runtime
 
 @task(name="goal-setting", task_run_name="goal-setting, ask {ask}", **STAGE)
 def propose_goals(ledger: Ledger, ask: int, rejected: tuple[GoalResult, ...] = (), complaint: str = "") -> Proposal:
-    """Have the goal-setter study the pristine checkout in a throw-away sandbox; ask again where what it says is unusable.
+    """Have the goal-setter study the pristine checkout in a throw-away sandbox; ask again where its answer is unusable.
 
     Raises:
         BadProposal: nothing usable after the settings' number of re-asks.
