@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autoinstall.datasets.reader import environments, find_environment, load
-    from autoinstall.environment import Environment, open_environment, reverify
+    from autoinstall.environment import Environment, open_environment
 
 _HOMES = {
     "environments": "autoinstall.datasets.reader",
@@ -21,10 +21,9 @@ _HOMES = {
     "load": "autoinstall.datasets.reader",
     "Environment": "autoinstall.environment",
     "open_environment": "autoinstall.environment",
-    "reverify": "autoinstall.environment",
 }
 
-__all__ = ["Environment", "environments", "find_environment", "load", "open_environment", "reverify"]
+__all__ = ["Environment", "environments", "find_environment", "load", "open_environment"]
 
 
 def __getattr__(name: str) -> Any:

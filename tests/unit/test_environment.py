@@ -1,0 +1,129 @@
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from dataset_rows import environment, run
+
+import autoinstall
+from autoinstall.datasets.reader import load
+from autoinstall.datasets.writer import write_run
+from autoinstall.environment import names_registry, open_environment
+from autoinstall.errors import ImageUnavailable, StorageFailed
+from autoinstall.sandbox.contract import Snapshot
+from autoinstall.values import CommandResult
+
+
+class _Sandbox:
+    def __init__(self):
+        self.calls = []
+        self.files = {}
+
+    def run(self, command, *, timeout=None, user=None, env=None):
+        self.calls.append((command, timeout))
+        return CommandResult(command=command, exit_code=0, output="ok")
+
+    def write_file(self, path, content, *, executable=False, user=None):
+        self.files[path] = content
+
+    def read_file(self, path):
+        return self.files[path]
+
+
+class _Provider:
+    """Remembers what it was asked for."""
+
+    def __init__(self, *images):
+        self.images = set(images)
+        self.pulled = []
+        self.specs = []
+        self.opened = 0
+
+    def image_exists(self, reference):
+        return reference in self.images
+
+    def ensure_base(self, name=None):
+        self.pulled.append(name)
+        return Snapshot(reference=name, digest="sha256:x", size_bytes=1)
+
+    @contextmanager
+    def open(self, spec):
+        self.specs.append(spec)
+        self.opened += 1
+        try:
+            yield _Sandbox()
+        finally:
+            self.opened -= 1
+
+
+def test_an_environment_starts_from_its_row_alone(tmp_path):
+    write_run(tmp_path, run("r1"))
+    record = environment("r1")
+    provider = _Provider(record.image_digest)
+    with open_environment(load(tmp_path, "environments").iloc[0], provider=provider) as env:
+        assert provider.opened == 1
+        assert env.run("pytest -q", timeout=5).output == "ok"
+        assert env.sandbox.calls == [("pytest -q", 5)]
+        env.write_file("a.txt", "text")
+        assert env.read_file("a.txt") == b"text"
+        assert env.record == record
+    assert provider.opened == 0
+    spec = provider.specs[0]
+    assert spec.image == record.image_digest
+    assert spec.recipe == record.recipe
+    assert spec.limits == record.limits
+    assert spec.network
+
+
+def test_the_image_is_found_by_reference_where_its_digest_is_not():
+    provider = _Provider("autoinstall/env:abc")
+    with open_environment(environment("r1"), provider=provider, network=False):
+        pass
+    assert provider.specs[0].image == "autoinstall/env:abc"
+    assert not provider.specs[0].network
+    assert provider.pulled == []
+
+
+def test_an_absent_image_is_pulled_from_the_registry_that_it_names():
+    provider = _Provider()
+    with open_environment(environment("r1", image="registry.example:5000/env:1"), provider=provider):
+        pass
+    assert provider.pulled == ["registry.example:5000/env:1"]
+
+
+def test_an_absent_image_without_a_registry_is_a_clear_error():
+    with (
+        pytest.raises(ImageUnavailable, match="not on this engine") as caught,
+        open_environment(environment("r1"), provider=_Provider()),
+    ):
+        pytest.fail("opened")
+    assert "registry" in caught.value.hint
+
+
+def test_something_else_than_a_row():
+    with pytest.raises(StorageFailed), open_environment({"a": 1}, provider=_Provider()):
+        pytest.fail("opened")
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("autoinstall/env:1", False),
+        ("debian", False),
+        ("localhost/env", True),
+        ("host:5000/env", True),
+        ("ghcr.io/o/env@sha256:1", True),
+    ],
+)
+def test_whether_a_reference_names_its_registry(reference, expected):
+    assert names_registry(reference) is expected
+
+
+def test_importing_the_package_is_cheap():
+    heavy = "pandas", "pyarrow", "docker", "prefect"
+    code = f"import autoinstall, sys; sys.exit(', '.join(n for n in {heavy} if n in sys.modules) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert autoinstall.open_environment is open_environment
+    with pytest.raises(AttributeError):
+        _ = autoinstall.nothing
