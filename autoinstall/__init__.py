@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autoinstall.datasets.reader import environments, find_environment, load
-    from autoinstall.environment import Environment, open_environment
+    from autoinstall.environment import Environment, open_environment, reverify
 
 _HOMES = {
     "environments": "autoinstall.datasets.reader",
@@ -21,9 +21,10 @@ _HOMES = {
     "load": "autoinstall.datasets.reader",
     "Environment": "autoinstall.environment",
     "open_environment": "autoinstall.environment",
+    "reverify": "autoinstall.environment",
 }
 
-__all__ = ["Environment", "environments", "find_environment", "load", "open_environment"]
+__all__ = ["Environment", "environments", "find_environment", "load", "open_environment", "reverify"]
 
 
 def __getattr__(name: str) -> Any:

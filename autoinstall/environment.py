@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from autoinstall.agents.contract import Judge
 from autoinstall.datasets.reader import environment_from
 from autoinstall.datasets.records import EnvironmentRecord
 from autoinstall.errors import ImageUnavailable
 from autoinstall.sandbox.contract import Sandbox, SandboxProvider, SandboxSpec
 from autoinstall.settings import Settings, get_settings
 from autoinstall.values import CommandResult
+from autoinstall.verification import Subject, Verification, verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +102,37 @@ def open_environment(
     )
     with provider.open(spec) as sandbox:
         yield Environment(record, sandbox)
+
+
+def reverify(
+    record: EnvironmentRecord,
+    *,
+    provider: SandboxProvider | None = None,
+    judge: Judge | None = None,
+    settings: Settings | None = None,
+) -> Verification:
+    """Run the targets again as the acceptance did, from the row alone: in fresh containers, which must agree.
+
+    Raises:
+        ImageUnavailable: the image is not on the engine, and no registry has it.
+        Infrastructure: a sandbox failed; that is no verdict.
+    """
+    settings = settings or get_settings()
+    provider = provider or default_provider(settings)
+    subject = Subject(
+        image=ensure_image(record, provider),
+        recipe=record.recipe,
+        limits=record.limits,
+        owner=f"reverify-{uuid.uuid4().hex[:12]}",
+    )
+    return verify(provider, subject, record.goals, judge or default_judge(settings), settings.verification)
+
+
+def default_judge(settings: Settings) -> Judge:
+    """The judge that the settings name."""
+    from autoinstall import agents
+
+    return agents.judge(settings)
 
 
 def default_provider(settings: Settings) -> SandboxProvider:

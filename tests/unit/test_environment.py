@@ -8,10 +8,11 @@ from dataset_rows import environment, run
 import autoinstall
 from autoinstall.datasets.reader import load
 from autoinstall.datasets.writer import write_run
-from autoinstall.environment import names_registry, open_environment
+from autoinstall.environment import names_registry, open_environment, reverify
 from autoinstall.errors import ImageUnavailable, StorageFailed
 from autoinstall.sandbox.contract import Snapshot
-from autoinstall.values import CommandResult
+from autoinstall.settings import Settings
+from autoinstall.values import CommandResult, Judgement
 
 
 class _Sandbox:
@@ -98,6 +99,30 @@ def test_an_absent_image_without_a_registry_is_a_clear_error():
     ):
         pytest.fail("opened")
     assert "registry" in caught.value.hint
+
+
+class _Judge:
+    name = "fake"
+
+    def __init__(self, *verdicts):
+        self.verdicts = list(verdicts)
+
+    def judge(self, goal, result):
+        return Judgement(verdict=self.verdicts.pop(0), reason=goal.description)
+
+
+def test_an_environment_is_verified_again_from_its_row_in_fresh_containers(tmp_path):
+    write_run(tmp_path, run("r1"))
+    record = autoinstall.environments(tmp_path)[0]
+    provider = _Provider(record.image_digest)
+    settings = Settings(_env_file=None)
+    found = reverify(record, provider=provider, judge=_Judge(*["matches"] * 4), settings=settings)
+    assert found.verified
+    assert [spec.recipe for spec in provider.specs] == [record.recipe] * settings.verification.runs
+    assert [result.goal for result in found.runs[0]] == list(record.goals)
+    differing = _Judge("matches", "matches", "mismatch", "matches")
+    found = reverify(record, provider=provider, judge=differing, settings=settings)
+    assert found.outcome == "flaky"
 
 
 def test_something_else_than_a_row():
