@@ -54,8 +54,10 @@ const remote = /^(git|ssh|https?|github|gitlab|bitbucket|gist)[:+@]|^[\w.-]+\/[\
 for (const key of ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'])
   for (const [name, spec] of Object.entries(manifest[key] || {})) {
     if (!remote.test(spec)) continue;
-    try { execFileSync('npm', ['view', name, 'version'], { stdio: 'ignore' }); manifest[key][name] = '*'; console.log(name, spec, '-> *'); }
-    catch { delete manifest[key][name]; console.log(name, spec, 'left out'); }
+    let released = true;
+    try { execFileSync('npm', ['view', name, 'version'], { stdio: 'ignore' }); } catch (error) { released = false; }
+    if (released) manifest[key][name] = '*'; else delete manifest[key][name];
+    console.log(name, spec, released ? 'taken from the registry' : 'left out');
   }
 fs.writeFileSync(file, JSON.stringify(manifest, null, 2));
 """
@@ -89,7 +91,7 @@ def _remedies(context: Context, package: Package, failure: CommandResult, sandbo
     yield from _git(package, failure)
     yield from _workspace_protocol(package, output)
     yield from _missing_modules(context, package, output)
-    yield from _missing_programs(context, package, failure)
+    yield from _missing_programs(package, failure)
     yield from _types(package, output)
     yield from _other_node(context, package, output, sandbox)
 
@@ -128,7 +130,8 @@ def _from_rule(rule: RepairRule, package: Package, groups: dict[str, str]) -> Re
     commands = []
     for template in rule.commands:
         command = template
-        for name, value in groups.items():
+        here = f"/workspace/{package.directory}".rstrip("/")
+        for name, value in {**groups, "here": here}.items():
             command = command.replace(f"{{{name}}}", shlex.quote(value))
         if command.startswith("{add} "):
             command = add(package, command.removeprefix("{add} "))
@@ -250,7 +253,7 @@ def _add_module(package: Package, name: str) -> Repair:
     )
 
 
-def _missing_programs(context: Context, package: Package, failure: CommandResult) -> Iterator[Repair]:
+def _missing_programs(package: Package, failure: CommandResult) -> Iterator[Repair]:
     table = repair_table()
     for match in _NOT_FOUND.finditer(failure.output):
         name = next((item for item in match.groups() if item), "").rsplit("/", 1)[-1]
@@ -264,39 +267,9 @@ def _missing_programs(context: Context, package: Package, failure: CommandResult
                 lesson=f"{name} is needed globally",
             )
             continue
-        known = table.programs.get(name) or (
-            name if knowledge().kind_of(name) or name in package.direct or name in _COMMON else ""
-        )
+        known = table.programs.get(name) or (name if knowledge().kind_of(name) or name in package.direct else "")
         if known:
             yield _add_module(package, known)
-
-
-_COMMON = frozenset(
-    {
-        "rimraf",
-        "cross-env",
-        "husky",
-        "npm-run-all",
-        "concurrently",
-        "del-cli",
-        "mkdirp",
-        "cpy",
-        "copyfiles",
-        "shx",
-        "ts-node",
-        "tsx",
-        "patch-package",
-        "only-allow",
-        "semver",
-        "is-ci",
-        "nodemon",
-        "cpx",
-        "run-sequence",
-        "opencollective-postinstall",
-        "pinst",
-        "dotenv-cli",
-    }
-)
 
 
 def _types(package: Package, output: str) -> Iterator[Repair]:
@@ -319,8 +292,8 @@ def _types(package: Package, output: str) -> Iterator[Repair]:
             key=f"node:types:{package.directory}:{name}",
             why=f"{name} is newer than TypeScript {tag[2:]} reads",
             commands=(
-                f"mkdir -p {EXTRA}-types && cd {EXTRA}-types && {{ [ -e package.json ] || echo '{{}}' > package.json; }} && {{ {tries}; }} && "
-                f"rm -rf {shlex.quote(target)}/{name} && cp -r node_modules/{name} {shlex.quote(target)}/{name}",
+                (f"mkdir -p {EXTRA}-types && cd {EXTRA}-types && {{ [ -e package.json ] || echo '{{}}' > package.json; }} && {{ {tries}; }} && "
+                f"rm -rf {shlex.quote(target)}/{name} && cp -r node_modules/{name} {shlex.quote(target)}/{name}"),
             ),
             lesson=f"{name} must be as old as the project's TypeScript",
         )

@@ -1,0 +1,129 @@
+"""Test files that make good single goals: the project's own unit tests, without browsers and networks."""
+
+import re
+import shlex
+
+from autoinstall.agents.rules.ecosystems.node.knowledge import Runner, knowledge
+from autoinstall.agents.rules.ecosystems.node.manifest import Package
+from autoinstall.agents.rules.ecosystems.node.scripts import Part
+from autoinstall.agents.rules.evidence.script import words
+from autoinstall.tree import Tree
+
+_NAMED = re.compile(r"(?:^|[._-])(?:test|spec|tests)\.(?:[cm]?[jt]sx?|coffee)$|(?:^|[/])test[-_][^/]*\.[cm]?[jt]s$")
+_SOURCE = re.compile(r"\.(?:[cm]?[jt]sx?)$")
+_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
+_TEST_CALL = re.compile(r"\b(?:it|test|describe|suite|t\.(?:is|ok|equal|same)|assert|expect|tap)\b")
+_REMOTE = re.compile(r"https?://(?!localhost|127\.|example\.|www\.example|\[)[a-z0-9.-]+\.(?:com|org|io|net)", re.I)
+_SUBPROCESS = re.compile(r"puppeteer|playwright|selenium|webdriver|child_process|testcontainers|\bspawn\(")
+
+
+def test_files(package: Package, runner: Runner) -> tuple[str, ...]:
+    """Files of `package` that `runner` would run, the best samples first; paths relative to the package."""
+    prefix = f"{package.directory}/" if package.directory else ""
+    inner = tuple(member.directory + "/" for member in package.members)
+    found = [
+        path.removeprefix(prefix)
+        for path in package.tree.files
+        if path.startswith(prefix)
+        and not path.startswith(inner or ("\0",))
+        and _is_test(path.removeprefix(prefix), runner)
+    ]
+    return tuple(sorted(found, key=lambda path: _rank(package.tree, prefix + path))[:40])
+
+
+def _is_test(path: str, runner: Runner) -> bool:
+    if not _SOURCE.search(path) or path.endswith(".d.ts"):
+        return False
+    folders = path.lower().split("/")[:-1]
+    if "node_modules" in folders:
+        return False
+    if _NAMED.search(path):
+        return True
+    plain = runner.name not in ("jest", "vitest", "react-scripts", "node:test", "jasmine")
+    return plain and bool(_FOLDERS & set(folders)) and not path.rsplit("/", 1)[-1].startswith(("_", "."))
+
+
+def _rank(tree: Tree, path: str) -> tuple[int, int, str]:
+    """Less is better: bad signs in the path or the text count, then a size near 4 kB."""
+    lowered = path.lower()
+    avoid = knowledge().samples["avoid"]
+    points = sum(4 for part in lowered.split("/")[:-1] if part in avoid)
+    points += sum(3 for part in re.split(r"[._-]", lowered.rsplit("/", 1)[-1]) if part in avoid)
+    text = tree.read(path) if points < 4 else ""
+    if text:
+        points += 2 * bool(_REMOTE.search(text)) + 3 * bool(_SUBPROCESS.search(text))
+        points += 0 if _TEST_CALL.search(text) else 5
+    size = len(text)
+    return points + (2 if size < 600 else 1 if size > 20_000 else 0), abs(size - 4000), path
+
+
+def single_file_command(part: Part | None, runner: Runner, path: str) -> str:
+    """How `runner` is given one file: with the options of the project's own command, without its files."""
+    quoted = shlex.quote(path)
+    if part is None or part.tool not in (runner.name, "mocha", "jest", "vitest"):
+        return f"{runner.single} {quoted}"
+    split = words(part.command)
+    at = next(
+        (
+            index
+            for index, word in enumerate(split)
+            if word.rsplit("/", 1)[-1] in (part.tool, f"{part.tool}.js", f"_{part.tool}")
+        ),
+        None,
+    )
+    if at is None:
+        return f"{runner.single} {quoted}"
+    env = [word for word in split[:at] if re.match(r"^[A-Za-z_]\w*=", word)]
+    options = _options(split[at + 1 :], runner)
+    before = f"env {' '.join(map(shlex.quote, env))} " if env else ""
+    joined = " ".join(map(shlex.quote, options))
+    return f"{before}{runner.single}{' ' + joined if joined else ''} {quoted}"
+
+
+_KEPT_ELSEWHERE = frozenset(
+    {
+        "--config",
+        "-c",
+        "--project",
+        "--selectProjects",
+        "--testEnvironment",
+        "--environment",
+        "--setupFiles",
+        "--root",
+        "--dir",
+    }
+)
+_DROPPED = frozenset(
+    {
+        "--coverage",
+        "--watch",
+        "--watchAll",
+        "-w",
+        "--ci",
+        "--verbose",
+        "--silent",
+        "--bail",
+        "--recursive",
+        "--u",
+        "-u",
+        "--silent=false",
+        "--check-leaks",
+    }
+)
+
+
+def _options(split: list[str], runner: Runner) -> list[str]:
+    """The options that say how tests are run; those that say which ones, and how it is reported, go."""
+    kept: list[str] = []
+    index = 0
+    takes_value = set(runner.values) | _KEPT_ELSEWHERE
+    while index < len(split):
+        word = split[index]
+        valued = word in takes_value and index + 1 < len(split)
+        if word.startswith("-") and not re.match(
+            r"^(-R|--reporters?|--coverage|-g|--grep|--spec|--testPathPattern|-t$)", word
+        ) and (runner.name == "mocha" or word.split("=")[0] in _KEPT_ELSEWHERE or word.startswith("--experimental")):
+            if word not in _DROPPED:
+                kept += split[index : index + (2 if valued else 1)]
+        index += 2 if valued else 1
+    return kept
