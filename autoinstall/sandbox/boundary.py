@@ -64,6 +64,6 @@ def _of_answer(error: docker.errors.APIError, doing: str, sandbox: bool) -> Infr
     if "non-overlapping ipv4 address pool" in lowered or "subnets" in lowered:
         return EngineFailed(
             f"{message}. The engine has no address range left for another network.",
-            hint="Run fewer sandboxes at once, run `autoinstall prune`, or widen `default-address-pools` of the engine.",
+            hint="Run fewer sandboxes at once, run `autoinstall prune`, or widen the engine's `default-address-pools`.",
         )
     return EngineFailed(message)

@@ -8,11 +8,10 @@ import tarfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
-from docker.types import Ulimit
+from docker.types import LogConfig, Ulimit
 
 from autoinstall.errors import Infrastructure, SandboxLost, ServiceNotReady
 from autoinstall.sandbox import files, images, services, workspace
@@ -78,14 +77,14 @@ class DockerSandbox:
         """Start the container, then the sidecars, then the services of the spec's recipe."""
         spec = self._spec
         connected = spec.network or bool(spec.recipe.sidecars)
-        keep_alive = resources.files(__package__).joinpath("keep_alive.sh").read_text(encoding="utf-8")
         network = self._neighbourhood.network if connected else "none"
         with engine_errors("start a sandbox"):
             self._api.create_container(
                 spec.image,
-                entrypoint=["bash", "-c", keep_alive],
+                entrypoint=["bash", "-c", script("keep_alive.sh"), "autoinstall"],
                 command=[],
                 name=self._name,
+                use_config_proxy=False,  # the host's proxies, which may hold credentials
                 user="root",
                 labels=own_labels(Kind.SANDBOX, spec.purpose, spec.owner),
                 stdin_open=False,
@@ -95,7 +94,7 @@ class DockerSandbox:
                     network_mode=network,
                     shm_size="1g",
                     binds=mounts(self._settings.pass_through),
-                    log_config={"Type": "none", "Config": {}},
+                    log_config=LogConfig(type="none", config={}),
                 ),
             )
             self._api.start(self._name)
@@ -143,7 +142,7 @@ class DockerSandbox:
             return files.read_file(self._api, self._name, path, max_bytes=max_bytes)
 
     def set_env(self, name: str, value: str) -> None:
-        check_variable(name)
+        check_variable(name, value)
         self._update(env=self._recipe.env | {name: value})
 
     def start_service(self, service: Service) -> None:
@@ -209,7 +208,7 @@ class DockerSandbox:
                     _logger.warning("Sandbox %s is not removed entirely: %s", self._name, error)
 
     def _stop_processes(self, names: Sequence[str], *, others: bool) -> None:
-        argv = ["bash", "-c", script("stop.sh"), "autoinstall", str(STOP_SECONDS), "all" if others else "named", *names]
+        argv = ["bash", "-c", script("stop.sh", "lib.sh"), "autoinstall", str(STOP_SECONDS), "all" if others else "named", *names]
         if b"stopped 0" not in self._executor.capture(argv, timeout=STOP_SECONDS + 60):
             raise SandboxLost("Processes of the sandbox outlive being killed.")
 

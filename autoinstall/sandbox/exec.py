@@ -20,22 +20,26 @@ TIMED_OUT = 124
 TOO_LONG = 126
 MAX_COMMAND_BYTES = 120_000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_READ_SCRIPT = "IFS= read -r -d '' script; eval \"$script\""
 _GRACE_SECONDS = 10.0
 _KILL_SECONDS = 30.0
 _CLOSE_SECONDS = 0.5
 
 
 @cache
-def script(name: str) -> str:
-    """A script of this directory, with the functions that they share in front."""
+def script(name: str, *shared: str) -> str:
+    """A script of this directory, with others in front of it, without comments."""
     files = resources.files(__package__)
-    return files.joinpath("lib.sh").read_text(encoding="utf-8") + files.joinpath(name).read_text(encoding="utf-8")
+    text = "".join(files.joinpath(part).read_text(encoding="utf-8") for part in (*shared, name))
+    return re.sub(r"(?m)^\s*#.*\n", "", text)
 
 
-def check_variable(name: str) -> None:
-    """Raises ValueError where `name` is not the name of a shell variable."""
+def check_variable(name: str, value: str) -> None:
+    """Raises ValueError where `name` is not the name of a shell variable, or `value` cannot be one's."""
     if not _VARIABLE.fullmatch(name):
         raise ValueError(f"{name!r} is not a name of an environment variable")
+    if "\0" in value:
+        raise ValueError(f"the value of {name} has a NUL byte")
 
 
 @dataclass(frozen=True)
@@ -55,20 +59,22 @@ class Executor:
 
     def run(self, command: str, *, timeout: float, user: str, variables: Mapping[str, str]) -> CommandResult:
         """Run `command` by the shell rule; `variables` override those of the env file. See `Sandbox.run`."""
-        for name in variables:
-            check_variable(name)
+        for name, value in variables.items():
+            check_variable(name, value)
         # The kernel takes no longer argument; a shell reports its like as 126.
-        if len(command.encode()) > MAX_COMMAND_BYTES or "\0" in command:
+        if len(command.encode("utf-8", "surrogateescape")) > MAX_COMMAND_BYTES or "\0" in command:
             said = (
                 f"bash: the command has a NUL byte or more than {MAX_COMMAND_BYTES} bytes; write a file and run that\n"
             )
             return CommandResult(command=command, exit_code=TOO_LONG, output=said)
         nonce = secrets.token_hex(16)
+        argv = ["bash", "-c", _READ_SCRIPT, "autoinstall", nonce]
         pairs = [f"{name}={value}" for name, value in variables.items()]
-        argv = ["bash", "-c", script("exec.sh"), "autoinstall", nonce, command, *pairs]
+        parts = "\0".join([script("exec.sh", "lib.sh"), command, *pairs, "", ""]).encode("utf-8", "surrogateescape")
         started = time.monotonic()
         call = _Call(nonce, BoundedOutput(self.head, self.tail))
         with ExecStream(self.api, self.container, argv, user=user, env=self.env, stdin=True) as stream:
+            stream.send(parts)
             timed_out = not call.follow(stream, started + timeout)
             if timed_out:
                 kills = self._kill(call)
@@ -103,7 +109,7 @@ class Executor:
 
     def _kill(self, call: "_Call") -> int:
         """Kill what the command started; returns the kernel's count of kills for memory."""
-        argv = ["bash", "-c", script("kill.sh"), "autoinstall", call.own, *call.before]
+        argv = ["bash", "-c", script("kill.sh", "lib.sh"), "autoinstall", call.own, *call.before]
         output = self.capture(argv, timeout=_KILL_SECONDS)
         match = re.search(rb"clean (\d+)", output)
         if not match:

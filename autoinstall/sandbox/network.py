@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
+from docker.types import LogConfig
 
 from autoinstall.errors import ServiceNotReady
 from autoinstall.sandbox.boundary import engine_errors
@@ -65,16 +66,17 @@ class Neighbourhood:
             made = self.api.create_container(
                 image,
                 command=list(sidecar.command) or None,
+                use_config_proxy=False,
                 name=f"{self.name}-{sidecar.alias}-{secrets.token_hex(2)}",
                 environment=dict(sidecar.env),
                 labels=labels(Kind.SIDECAR, self.purpose, self.owner),
                 ports=list(sidecar.ports) or None,
-                networking_config=self.api.create_networking_config({self.network: endpoint}),
+                networking_config={"EndpointsConfig": {self.network: endpoint}},
                 host_config=self.api.create_host_config(
                     **bounds,
                     network_mode=self.network,
                     init=True,
-                    log_config={"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
+                    log_config=LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
                 ),
             )
             container = str(made["Id"])

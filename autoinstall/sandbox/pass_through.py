@@ -40,8 +40,8 @@ def pass_through_env(settings: PassThrough) -> dict[str, str]:
     return env | settings.env
 
 
-def mounts(settings: PassThrough) -> dict[str, dict[str, str]]:
+def mounts(settings: PassThrough) -> list[str]:
     """Bind mounts in the Docker SDK's form: the CA bundle, read-only, or none."""
     if settings.ca_bundle is None:
-        return {}
-    return {str(settings.ca_bundle): {"bind": CA_BUNDLE, "mode": "ro"}}
+        return []
+    return [f"{settings.ca_bundle}:{CA_BUNDLE}:ro"]

@@ -1,5 +1,6 @@
 """The attached stream of an exec: frames of two channels in bounded memory, and a way to send bytes in."""
 
+import contextlib
 import select
 import socket
 import time
@@ -171,16 +172,17 @@ class ExecStream:
         return list(self._frames.feed(data)) if data else None
 
     def send(self, data: bytes) -> None:
-        """Write to the process's stdin.
+        """Write to the process's stdin. Where the process has ended already, what it leaves to receive tells.
 
         Raises:
-            SandboxLost: the stream is broken.
+            SandboxLost: the process does not take the bytes.
         """
         self._socket.settimeout(30)
-        try:
-            self._socket.sendall(data)
-        except OSError as error:
-            raise SandboxLost(f"The stream to the sandbox broke: {error}.") from error
+        with contextlib.suppress(ConnectionError):
+            try:
+                self._socket.sendall(data)
+            except TimeoutError as error:
+                raise SandboxLost("The sandbox does not take what is sent to it.") from error
 
     def can_send(self, timeout: float) -> bool:
         """Whether the stream takes bytes now; False once there is something to receive instead."""

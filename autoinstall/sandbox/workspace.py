@@ -47,10 +47,10 @@ def build(api: "APIClient", base: str, source: WorkspaceSource, *, labels: Mappi
 def _build(api: "APIClient", base: str, source: WorkspaceSource, key: str, labels: Mapping[str, str]) -> Snapshot:
     own = own_labels(Kind.BUILD, "workspace", "")
     with engine_errors("make the container for a checkout"):
-        container = str(api.create_container(base, command=["true"], labels=own)["Id"])
+        container = str(api.create_container(base, command=["true"], labels=own, use_config_proxy=False)["Id"])
     try:
         with engine_errors("copy the checkout to the engine"):
-            api.put_archive(container, "/", archive(Path(source.path)))  # type: ignore[arg-type]  # any iterable serves
+            api.put_archive(container, "/", archive(Path(source.path)))
         kind = {**own_labels(Kind.WORKSPACE, "workspace", ""), PURPOSE: "workspace", **labels}
         return commit(api, container, repository=WORKSPACE_REPOSITORY, tag=key, labels=kind)
     finally:

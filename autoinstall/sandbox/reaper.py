@@ -1,0 +1,148 @@
+"""Removes what processes that are gone have left on the engine, and nothing else."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from autoinstall.errors import EngineFailed
+from autoinstall.sandbox.boundary import engine_errors
+from autoinstall.sandbox.labels import (
+    ENVIRONMENT_REPOSITORY,
+    KIND,
+    OURS,
+    OWNER,
+    PROCESS,
+    WORKSPACE_REPOSITORY,
+    Kind,
+    Process,
+)
+from autoinstall.sandbox.network import remove_container
+from autoinstall.values import Value
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+WORKSPACE_DAYS = 14.0
+
+_FILTERS = {"label": f"{OURS}=1"}
+_CONTAINERS = frozenset({Kind.SANDBOX, Kind.SIDECAR, Kind.BUILD})
+"""Kinds of containers that are ours. A container that somebody starts from an environment inherits the image's labels,
+and so its kind: that is none of these."""
+
+_logger = logging.getLogger(__name__)
+
+
+class ReapReport(Value):
+    """What was removed, by name; `failed` is what the engine would not remove, with its reason."""
+
+    containers: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return len(self.containers) + len(self.networks) + len(self.images)
+
+
+def reap(
+    client: "DockerClient",
+    *,
+    keep: Collection[str] | None = None,
+    live_owners: Collection[str] = (),
+    workspace_days: float = WORKSPACE_DAYS,
+) -> ReapReport:
+    """Remove containers (with their anonymous volumes), networks and images of ours whose process is certainly dead:
+    one of this machine, by boot, pid and start time. What another host's process holds is left alone.
+
+    Args:
+        keep: digests and references of environment images that somebody still needs, such as those that a dataset
+            names. None keeps every tagged one, and only untagged leftovers go.
+        live_owners: owners whose things stay whatever became of the process that made them.
+        workspace_days: workspace images older than this go, unless something uses them.
+
+    Raises:
+        EngineUnavailable: the engine does not answer.
+    """
+    return _Reaper(client, frozenset(live_owners)).reap(keep, workspace_days)
+
+
+class _Reaper:
+    def __init__(self, client: "DockerClient", live_owners: frozenset[str]) -> None:
+        self._api: Any = client.api  # the SDK's own annotations leave most of these calls out
+        self._live_owners = live_owners
+        self._failed: list[str] = []
+
+    def reap(self, keep: Collection[str] | None, workspace_days: float) -> ReapReport:
+        containers = tuple(self._containers())
+        networks = tuple(self._networks())
+        images = tuple(self._images(keep, workspace_days))
+        return ReapReport(containers=containers, networks=networks, images=images, failed=tuple(self._failed))
+
+    def _is_abandoned(self, labels: Mapping[str, str]) -> bool:
+        process = Process.parse(labels.get(PROCESS, ""))
+        return process is not None and process.is_dead() and labels.get(OWNER) not in self._live_owners
+
+    def _containers(self) -> Iterator[str]:
+        with engine_errors("list containers"):
+            found = self._api.containers(all=True, filters=_FILTERS)
+        for container in found:
+            labels = container["Labels"]
+            if labels.get(KIND) in _CONTAINERS and self._is_abandoned(labels):
+                name = container["Names"][0].lstrip("/") if container.get("Names") else container["Id"]
+                with self._noting(name):
+                    remove_container(self._api, container["Id"])
+                    yield name
+
+    def _networks(self) -> Iterator[str]:
+        with engine_errors("list networks"):
+            found = self._api.networks(filters=_FILTERS)
+        for network in found:
+            if self._is_abandoned(network["Labels"]):
+                with self._noting(network["Name"]), engine_errors("remove a network"):
+                    self._api.remove_network(network["Id"])
+                    yield network["Name"]
+
+    def _images(self, keep: Collection[str] | None, workspace_days: float) -> Iterator[str]:
+        with engine_errors("list images"):
+            found = self._api.images(filters=_FILTERS)
+        oldest = time.time() - workspace_days * 86400
+        for image in found:
+            tags = [tag for tag in image.get("RepoTags") or () if tag != "<none>:<none>"]
+            if self._is_leftover(image, tags, keep, oldest):
+                # By tag where it has some: then one that somebody else tagged too stays theirs.
+                for reference in [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES] or [image["Id"]]:
+                    with self._noting(reference), engine_errors("remove an image"):
+                        self._api.remove_image(reference)
+                        yield reference
+
+    def _is_leftover(self, image: Mapping[str, Any], tags: list[str], keep: Collection[str] | None, oldest: float) -> bool:
+        labels = image["Labels"] or {}
+        own = [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES]
+        if tags and not own:
+            return False
+        if labels.get(KIND) == Kind.WORKSPACE and tags:
+            return int(image["Created"]) < oldest
+        if labels.get(KIND) not in (Kind.WORKSPACE, Kind.ENVIRONMENT) or not self._is_abandoned(labels):
+            return False
+        if tags and keep is None:
+            return False
+        return not {image["Id"], *tags, *(image.get("RepoDigests") or ())} & set(keep or ())
+
+    @contextlib.contextmanager
+    def _noting(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except EngineFailed as error:
+            # In use after all, or in the middle of being removed: the next run has another look.
+            self._failed.append(f"{name}: {error.message}")
+            _logger.warning("%s is not removed: %s", name, error)
+
+
+_OWN_REPOSITORIES = frozenset({ENVIRONMENT_REPOSITORY, WORKSPACE_REPOSITORY})
+
+
+def _repository(tag: str) -> str:
+    return tag.rpartition(":")[0]
