@@ -1,0 +1,272 @@
+"""Goals of a Python project: its tests, imports, commands, checkers and builds, each with where it was found."""
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+
+from autoinstall.agents.rules.contract import Candidate, Context
+from autoinstall.agents.rules.ecosystems.python.manifests import load_ini, load_toml
+from autoinstall.agents.rules.ecosystems.python.model import PythonProject
+from autoinstall.agents.rules.ecosystems.python.sources import Sources
+from autoinstall.agents.rules.ecosystems.python.suite import Suite
+from autoinstall.tree import Tree
+from autoinstall.values import Category, Evidence, Goal
+
+PASS_RATE = 0.9
+_PASSING = "at least 90% of the tests pass"
+_FILES = 5
+_SCRIPTS = 3
+_MODULES = 6
+
+
+def candidates(context: Context, sources: Sources) -> Iterator[Candidate]:
+    """All of them; the caller picks."""
+    if sources.suite:
+        yield from _tests(sources.suite)
+    for project in sources.projects[:3]:
+        yield from _imports(context.tree, project, main=project is sources.main)
+        yield from _scripts(context.tree, project)
+    yield from _checkers(context.tree, sources)
+    yield from _builds(sources)
+
+
+def _tests(suite: Suite) -> Iterator[Candidate]:
+    yield _candidate(
+        suite.command,
+        f"Runs the whole test suite and prints a summary of it; {_PASSING}.",
+        Category.TEST,
+        95,
+        suite.evidence,
+        exit_codes=(0, 1),
+        rate=PASS_RATE,
+        key="python-test",
+        timeout=1800,
+    )
+    if suite.runner == "pytest":
+        yield _candidate(
+            f"{suite.command} --collect-only -q",
+            "Lists the tests by file and name, and ends with how many were collected; no module fails to be imported.",
+            Category.TEST,
+            62,
+            suite.evidence,
+        )
+    if suite.runner not in ("pytest", "unittest"):
+        return
+    near = [file for file in suite.files if not file.outside and "conftest" not in file.path][:_FILES]
+    for rank, file in enumerate(near):
+        yield _candidate(
+            suite.file_command(file.path),
+            f"Runs the tests of {posixpath.basename(file.path)} and prints a summary of them; {_PASSING}.",
+            Category.TEST,
+            78 - 4 * rank,
+            Evidence(path=file.path, line=1, text=f"{file.tests} test functions"),
+            exit_codes=(0, 1),
+            rate=PASS_RATE,
+        )
+
+
+def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Candidate]:
+    base = f"{project.source_dir}/" if project.source_dir else ""
+    for rank, name in enumerate(project.packages[:3]):
+        path = tree.first(f"{base}{name}/__init__.py", f"{base}{name}.py")
+        if path is None:
+            continue
+        yield _candidate(
+            f"python -c \"import {name}; print('imported', {name}.__name__)\"",
+            f'Imports the package and prints "imported {name}".',
+            Category.RUN,
+            (60 if main else 50) - 6 * rank,
+            Evidence(path=path, line=1, text=f"top-level name {name}"),
+        )
+        if tree.has(f"{base}{name}/__main__.py"):
+            yield _candidate(
+                f"python -m {name} --help",
+                "Prints the usage of the program and its options, without a traceback.",
+                Category.RUN,
+                52,
+                Evidence(path=f"{base}{name}/__main__.py", line=1, text="run as a module"),
+            )
+        for submodule in _submodules(tree, base, name) if rank == 0 else ():
+            yield _candidate(
+                f"python -c \"import {submodule} as module; print('imported', module.__name__)\"",
+                f'Imports the module and prints "imported {submodule}".',
+                Category.RUN,
+                44 if main else 38,
+                Evidence(path=f"{base}{submodule.replace('.', '/')}.py", line=1, text=f"module {submodule}"),
+            )
+    if project.name and project.installable:
+        # A string, since metadata names may differ from import names.
+        yield _candidate(
+            f"python -c \"from importlib.metadata import version; print('{project.name}', version('{project.name}'))\"",
+            f'Prints the name of the installed distribution, "{project.name}", and its version.',
+            Category.OTHER,
+            48 if main else 40,
+            project.evidence,
+        )
+
+
+def _submodules(tree: Tree, base: str, name: str) -> list[str]:
+    """Public modules directly in the package, the ones that most code is in first."""
+    prefix = f"{base}{name}/"
+    paths = [
+        path
+        for path in tree.files
+        if path.startswith(prefix)
+        and re.fullmatch(r"[a-z][a-z0-9_]*\.py", path[len(prefix) :])
+        and not re.search(r"/(?:conftest|setup|compat|test\w*|_\w+)\.py$", path)
+        and not re.search(
+            r"(?m)^\s*(?:import|from)\s+(?:win32|winreg|_winreg|tkinter|Foundation|AppKit)", tree.read(path)
+        )
+    ]
+    paths.sort(key=lambda path: -len(tree.read(path)))
+    return [path[len(base) : -len(".py")].replace("/", ".") for path in paths[:_MODULES]]
+
+
+def _scripts(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
+    for rank, (name, target) in enumerate(list(project.scripts.items())[:_SCRIPTS]):
+        module = target.split(":")[0].strip()
+        path = _module_path(tree, project, module)
+        source = tree.read(path) if path else ""
+        parses = re.search(r"argparse|click|typer|docopt|optparse|fire\b|cyclopts|cleo|getopt", source) is not None
+        line = next(
+            (
+                Evidence(path=manifest, line=tree.find_line(manifest, name), text=f"{name} = {target}")
+                for manifest in (project.path("pyproject.toml"), project.path("setup.cfg"), project.path("setup.py"))
+                if tree.find_line(manifest, name)
+            ),
+            project.evidence,
+        )
+        yield _candidate(
+            f"{name} --help",
+            "Prints the usage of the command and its options, without a traceback.",
+            Category.RUN,
+            (66 if parses else 46) - 4 * rank,
+            line,
+        )
+
+
+def _module_path(tree: Tree, project: PythonProject, module: str) -> str | None:
+    base = f"{project.source_dir}/" if project.source_dir else ""
+    stem = base + module.replace(".", "/")
+    return tree.first(f"{stem}.py", f"{stem}/__init__.py", f"{stem}/__main__.py")
+
+
+def _checkers(tree: Tree, sources: Sources) -> Iterator[Candidate]:
+    places = list(sources.main.packages[:1])
+    base = f"{sources.main.source_dir}/" if sources.main.source_dir else ""
+    place = next((base + name for name in places if tree.has_directory(base + name)), "")
+    place = place or (f"{base}{places[0]}.py" if places else ".")
+    for tool, command, description in (
+        ("ruff", "ruff check .", "Lints the code and ends with a count of findings, or says that all checks passed."),
+        (
+            "flake8",
+            f"flake8 --count {shlex.quote(place)}",
+            "Lints the code: prints findings, one a line, then a count of them.",
+        ),
+        (
+            "mypy",
+            f"mypy {shlex.quote(place)}",
+            "Checks the types and ends with a line on how many source files were checked.",
+        ),
+        (
+            "black",
+            f"black --check {shlex.quote(place)}",
+            "Says which files would be reformatted, and how many files there are.",
+        ),
+        (
+            "isort",
+            f"isort --check-only {shlex.quote(place)} && echo checked",
+            "Says which files have imports in a wrong order; where none has, prints that it checked.",
+        ),
+        (
+            "pylint",
+            f"pylint --exit-zero {shlex.quote(place)}",
+            "Lints the code: prints findings by module and a rating.",
+        ),
+    ):
+        evidence = _configured(tree, tool)
+        if evidence is not None and tool != "isort":
+            yield _candidate(
+                command,
+                f"{description} Findings are the code's own matter.",
+                Category.LINT,
+                46 if tool in ("ruff", "flake8") else 40,
+                evidence,
+                exit_codes=(0, 1, 4, 8, 16, 20, 24, 28) if tool == "pylint" else (0, 1),
+            )
+
+
+def _configured(tree: Tree, tool: str) -> Evidence | None:
+    if f"[tool.{tool}" in tree.read("pyproject.toml") and load_toml(tree, "pyproject.toml"):
+        return Evidence(path="pyproject.toml", line=tree.find_line("pyproject.toml", f"[tool.{tool}"), text=tool)
+    own = tree.first(f".{tool}", f"{tool}.toml", f".{tool}.toml", f"{tool}.ini", f".{tool}rc", f"{tool}rc")
+    if own:
+        return Evidence(path=own, line=1, text=f"configuration of {tool}")
+    for path in ("setup.cfg", "tox.ini"):
+        if load_ini(tree, path).has_section(tool):
+            return Evidence(path=path, line=tree.find_line(path, f"[{tool}]"), text=f"[{tool}]")
+    return None
+
+
+def _builds(sources: Sources) -> Iterator[Candidate]:
+    main = sources.main
+    place = f"./{main.root}" if main.root else "."
+    if main.installable:
+        yield _candidate(
+            f"pip wheel --no-deps --wheel-dir /tmp/wheels {place}",
+            'Builds a wheel of the project and ends with "Successfully built".',
+            Category.BUILD,
+            42,
+            main.evidence,
+        )
+        yield _candidate(
+            f"pip install --no-deps -e {place}",
+            'Installs the project in place and ends with "Successfully installed".',
+            Category.SETUP,
+            36,
+            main.evidence,
+        )
+    if main.packages:
+        base = f"{main.source_dir}/" if main.source_dir else ""
+        place = next((base + name for name in main.packages if sources.tree.has_directory(base + name)), "")
+        if place:
+            yield _candidate(
+                f"python -m compileall {shlex.quote(place)}",
+                "Compiles every module of the package and names the directories that it lists.",
+                Category.BUILD,
+                30,
+                main.evidence,
+            )
+    yield _candidate(
+        "pip check",
+        "Says that no requirement of the installed distributions is broken, or names the broken ones.",
+        Category.OTHER,
+        26,
+        main.evidence,
+        exit_codes=(0, 1),
+    )
+
+
+def _candidate(
+    command: str,
+    description: str,
+    category: Category,
+    weight: int,
+    evidence: Evidence,
+    *,
+    exit_codes: tuple[int, ...] = (0,),
+    rate: float = 1.0,
+    key: str = "",
+    timeout: float | None = None,
+) -> Candidate:
+    goal = Goal(
+        command=command,
+        description=description,
+        category=category,
+        exit_codes=exit_codes,
+        min_pass_rate=rate,
+        evidence=evidence,
+        timeout=timeout,
+    )
+    return Candidate(goal=goal, weight=weight, key=key)

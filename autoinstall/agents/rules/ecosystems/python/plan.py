@@ -1,0 +1,249 @@
+"""The set-up of a Python project: interpreter, virtual environment, one resolution of all that its tests need."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from autoinstall.agents.rules.contract import Context, Plan, Step
+from autoinstall.agents.rules.ecosystems.python.interpreter import Choice, allows, available, ranked
+from autoinstall.agents.rules.ecosystems.python.knowledge import floors, interpreter_dates, tool_distribution
+from autoinstall.agents.rules.ecosystems.python.model import SetRole, requirement_name
+from autoinstall.agents.rules.ecosystems.python.sources import Sources, tidy
+from autoinstall.sandbox.contract import Sandbox
+
+VENV = "/opt/venv"
+CONFIG = f"{VENV}/uv.toml"
+REQUIREMENTS = f"{VENV}/requirements.txt"
+CONSTRAINTS = f"{VENV}/constraints.txt"
+INSTALL = "uv pip install --no-sources"
+"""Sources of the project's own (repositories, private indexes) are out of reach: the index's releases stand in."""
+
+_MARGIN = timedelta(days=1)
+_AFTER_INTERPRETER = timedelta(days=270)
+"""How long after an interpreter's release the last of the common distributions have wheels for it."""
+
+_LAST_ATTEMPT = 4
+
+
+class Variant:
+    """What is different from attempt to attempt.
+
+    Attributes:
+        dated: releases newer than the commit are left out.
+        locked: the lock file's versions are kept to.
+        editable: the project is installed in place.
+        other_interpreter: the second choice of interpreters.
+    """
+
+    def __init__(self, attempt: int, choices: tuple[Choice, ...], requires: str) -> None:
+        second = len(choices) > 1 and allows(requires, choices[1].interpreter.minor)
+        self.other_interpreter = attempt == 2 and second
+        self.dated = attempt in (1, 4) or self.other_interpreter
+        self.locked = attempt == 1
+        self.editable = attempt < _LAST_ATTEMPT
+        self.choice = choices[1] if self.other_interpreter else choices[0]
+        self.exhausted = attempt >= _LAST_ATTEMPT
+
+
+def build_plan(context: Context, sources: Sources, sandbox: Sandbox) -> Plan:
+    """The plan of `context.attempt`."""
+    choices = ranked(context, sources.main, sources.lock, available(sandbox))
+    if not choices:
+        return Plan(
+            steps=(Step(command="command -v python3", why="No Python 3 interpreter is in the base image"),),
+            exhausted=True,
+        )
+    variant = Variant(context.attempt, choices, sources.main.requires_python)
+    return Plan(
+        steps=tuple(_steps(context, sources, variant)),
+        env=_env(sources, sandbox),
+        exhausted=variant.exhausted,
+    )
+
+
+def cut_off(commit_date: datetime, minor: str) -> datetime:
+    """The day behind which no release is taken: the commit's, or the later one when the interpreter had its wheels."""
+    released = interpreter_dates().get(minor)
+    moments = [commit_date.astimezone(UTC) + _MARGIN]
+    if released is not None:
+        moments.append(released + _AFTER_INTERPRETER)
+    return max(moments)
+
+
+def _env(sources: Sources, sandbox: Sandbox) -> dict[str, str]:
+    path = sandbox.run('printf %s "$PATH"', timeout=30).output.strip()
+    entries = [entry for entry in path.split(":") if entry and entry != f"{VENV}/bin"]
+    env = {
+        "VIRTUAL_ENV": VENV,
+        "UV_PROJECT_ENVIRONMENT": VENV,
+        "UV_CONFIG_FILE": CONFIG,
+        "PATH": ":".join([f"{VENV}/bin", *entries]),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    if sources.suite:
+        env |= sources.suite.env
+    if not sources.main.installable:
+        places = ["/workspace", f"/workspace/{sources.main.source_dir}".rstrip("/")]
+        places += env.get("PYTHONPATH", "").split(":")
+        env["PYTHONPATH"] = ":".join(dict.fromkeys(place for place in places if place))
+    return env
+
+
+def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Step]:
+    choice = variant.choice
+    interpreter = choice.interpreter
+    yield Step(
+        command=f"uv venv --no-config --clear --python {interpreter.path} {VENV}",
+        why=f"Python {interpreter.minor}: {choice.reason}",
+        fallback=(f"{interpreter.path} -m venv --clear {VENV}",),
+    )
+    lock = sources.lock if variant.locked else None
+    yield Step(command=_configuration(context, variant), why="As of the commit's date: later releases may break it")
+    yield Step(
+        command="uv pip install pip 'setuptools<81' wheel",
+        why="Old code expects pkg_resources and distutils beside it",
+        fallback=(f"sed -i /exclude-newer/d {CONFIG}; uv pip install pip 'setuptools<81' wheel",),
+    )
+    requirements = tidy(_requirements(sources), requirement_name(sources.main.name))
+    evidence = ", ".join(dict.fromkeys(f"{item.evidence.path}:{item.evidence.line}" for item in sources.test_sets()))
+    if requirements:
+        yield Step(command=_heredoc(REQUIREMENTS, requirements), why=f"What the tests need: {evidence}")
+    if lock:
+        yield Step(command=_heredoc(CONSTRAINTS, lock.constraints), why=f"Versions of {lock.evidence.path}")
+    yield from _installation(sources, variant, bool(requirements), bool(lock))
+    yield from _tools(context, sources)
+    yield from _optional(sources, bool(lock))
+
+
+def _configuration(context: Context, variant: Variant) -> str:
+    if not variant.dated:
+        return _heredoc(CONFIG, ['link-mode = "copy"'])
+    newest = cut_off(context.repository.commit_date, variant.choice.interpreter.minor)
+    later = ", ".join(f'{name} = "{_stamp(day)}"' for name, day in floors().items() if day > newest)
+    lines = ['link-mode = "copy"', f'exclude-newer = "{_stamp(newest)}"']
+    return _heredoc(CONFIG, [*lines, *([f"exclude-newer-package = {{ {later} }}"] if later else [])])
+
+
+def _requirements(sources: Sources) -> Iterator[str]:
+    if not sources.main.installable:
+        for item in sources.main.sets:
+            if item.role in (SetRole.RUNTIME, SetRole.TEST, SetRole.DEV):
+                yield from item.requirements
+    for item in sources.test_sets():
+        yield from item.requirements
+    if sources.suite:
+        for name in sources.suite.needs:
+            yield sources.declared(name) or name
+
+
+def _installation(sources: Sources, variant: Variant, with_file: bool, locked: bool) -> Iterator[Step]:
+    main = sources.main
+    extras = sources.test_extras()
+    option = "-e " if variant.editable else ""
+    place = f"./{main.root}" if main.root else "."
+    targets: list[str] = []
+    if main.installable:
+        targets.append(option + shlex.quote(place + (f"[{','.join(extras)}]" if extras else "")))
+    targets += [f"{option}./{path}" if path else f"{option}." for path in sources.local_paths()]
+    file = f"-r {REQUIREMENTS}" if with_file else ""
+    constraints = f"-c {CONSTRAINTS}" if locked else ""
+    if not targets and not file:
+        return
+    whole = _join(INSTALL, constraints, *targets, file)
+    singly = _each(locked) if with_file else "true"
+    fallback = [_join(INSTALL, *targets, file)] if locked else []
+    if targets:
+        fallback.append(f"{{ {_project_ladder(sources, option, extras)}; }} && {singly}")
+    elif with_file:
+        fallback.append(singly)
+    yield Step(command=whole, why="The project with what its tests need, in one resolution", fallback=tuple(fallback))
+
+
+def _project_ladder(sources: Sources, option: str, extras: tuple[str, ...]) -> str:
+    """Ways to install the project, each tried where the one before it fails; at last its requirements and a path."""
+    main = sources.main
+    place = f"./{main.root}" if main.root else "."
+    listed = ",".join(extras)
+    rungs: list[str] = []
+    if main.installable:
+        if extras:
+            rungs.append(f"{INSTALL} {option}{shlex.quote(f'{place}[{listed}]')}")
+        rungs.append(f"{INSTALL} {option}{place}")
+        rungs.append(f"{INSTALL} 'setuptools<66' wheel && {INSTALL} --no-build-isolation {option}{place}")
+    runtime = [line for item in main.sets if item.role is SetRole.RUNTIME for line in item.requirements]
+    source = f"/workspace/{main.source_dir}".rstrip("/")
+    each = "; ".join(f"{INSTALL} {shlex.quote(line)} || echo left out: {shlex.quote(line)}" for line in runtime)
+    path = f'echo {source} > "$(python -c "import sysconfig; print(sysconfig.get_path(\'purelib\'))")/workspace.pth"'
+    rungs.append(f"{{ {f'{each}; ' if each else ''}{path}; }}")
+    others = "".join(
+        f"; {INSTALL} {option}./{path} || echo left out: ./{path}" for path in sources.local_paths() if path
+    )
+    return " || ".join(f"{{ {rung}; }}" if "&&" in rung else rung for rung in rungs) + others
+
+
+def _each(locked: bool) -> str:
+    constraint = f"-c {CONSTRAINTS} " if locked else ""
+    retry = f' || {INSTALL} "$line"' if locked else ""
+    install = f'{INSTALL} {constraint}"$line"{retry} || echo "left out: $line"'
+    return f"while IFS= read -r line; do {install}; done < {REQUIREMENTS}"
+
+
+def _tools(context: Context, sources: Sources) -> Iterator[Step]:
+    """What the targets' own commands are, where nothing else brings them."""
+    for tool in dict.fromkeys(_commands(target.command) for target in context.targets):
+        for name in tool:
+            distribution = tool_distribution(name)
+            if not distribution or (sources.suite and distribution in sources.suite.needs):
+                continue
+            wanted = sources.declared(distribution) or distribution
+            # A linter reads its plugins' options from the project's configuration: what is listed beside it comes along.
+            beside = [
+                line
+                for item in sources.sets
+                if item.role is SetRole.LINT
+                and any(requirement_name(text) == distribution for text in item.requirements)
+                for line in item.requirements
+            ]
+            lines = tidy([wanted, *beside], requirement_name(sources.main.name))
+            yield Step(
+                command=_join(INSTALL, *map(shlex.quote, lines)),
+                why=f"A target runs {name}",
+                fallback=(_join(INSTALL, shlex.quote(wanted)), _join(INSTALL, distribution)),
+                optional=True,
+            )
+
+
+def _commands(command: str) -> tuple[str, ...]:
+    modules = re.findall(r"python3? -m ([\w.-]+)", command)
+    words = re.findall(r"(?:^|&&|\|\||;|\|)\s*(?:\w+=\S*\s+)*([\w./-]+)", command)
+    return tuple(dict.fromkeys([*modules, *(word for word in words if not word.startswith("python"))]))
+
+
+def _optional(sources: Sources, locked: bool) -> Iterator[Step]:
+    main = sources.main
+    extras = sources.other_extras()
+    if not main.installable or not extras:
+        return
+    place = f"./{main.root}" if main.root else "."
+    constraints = f"-c {CONSTRAINTS}" if locked else ""
+    singly = "; ".join(f"{INSTALL} -e {shlex.quote(f'{place}[{extra}]')} || echo left out: {extra}" for extra in extras)
+    yield Step(
+        command=_join(INSTALL, constraints, "-e", shlex.quote(f"{place}[{','.join(extras)}]")),
+        why="Optional features that tests may exercise",
+        optional=True,
+        fallback=(singly,),
+    )
+
+
+def _join(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _heredoc(path: str, lines: list[str] | tuple[str, ...]) -> str:
+    body = "\n".join(lines)
+    return f"cat > {path} <<'END'\n{body}\nEND"
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

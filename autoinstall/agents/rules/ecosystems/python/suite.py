@@ -1,0 +1,362 @@
+"""How the project's tests are run, and which of its test files are likely to pass anywhere."""
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+
+from pydantic import Field
+
+from autoinstall.agents.rules.contract import Context
+from autoinstall.agents.rules.ecosystems.python.environments import TestEnvironment
+from autoinstall.agents.rules.ecosystems.python.knowledge import marker_plugin, option_plugin
+from autoinstall.agents.rules.ecosystems.python.manifests import load_ini, load_toml
+from autoinstall.agents.rules.ecosystems.python.model import SetRole
+from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
+from autoinstall.tree import Tree
+from autoinstall.values import Category, Evidence, Value
+
+_MAX_FILES_READ = 400
+_TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
+_TEST_DEF = re.compile(r"(?m)^\s*(?:async )?def test\w*")
+_OUTSIDE = re.compile(
+    r"(?m)^\s*(?:import|from)\s+(?:redis|psycopg\w*|pymysql|MySQLdb|pymongo|motor|kafka|aiokafka|pika|boto3?|botocore|"
+    r"google\.cloud|azure|selenium|playwright|docker|testcontainers|torch|tensorflow|jax|openai|anthropic|paramiko|"
+    r"kubernetes|elasticsearch|opensearchpy|cassandra|neo4j|tkinter|PyQt\w*|PySide\w*|gi|pygame|serial|ldap3?|"
+    r"memcache|pylibmc|snowflake|sentence_transformers|transformers|pyaudio|cv2|nltk|spacy)\b"
+    r"|requests\.(?:get|post)\(|urlopen\(|@pytest\.mark\.(?:integration|network|slow|online|gpu|e2e|live)"
+)
+_FAR = re.compile(
+    r"(?i)(?:^|[/_])(?:integration|e2e|end_?to_?end|functional|acceptance|live|network|online|remote|gpu|"
+    r"cuda|benchmarks?|perf|slow|browser|selenium|docker|smoke|system)(?=[/_.]|s?/)"
+)
+_PLUGIN_MARK = re.compile(r"pytest\.mark\.(\w+)")
+
+# Options of the project's own test command that choose what is run; all others only choose how it is shown or measured.
+_KEPT_WITH_VALUE = (
+    "-m",
+    "-k",
+    "--ignore",
+    "--ignore-glob",
+    "--deselect",
+    "-p",
+    "-c",
+    "--ds",
+    "--import-mode",
+    "-o",
+    "--rootdir",
+    "--confcutdir",
+    "-W",
+    "--override-ini",
+    "--asyncio-mode",
+    "--doctest-glob",
+)
+_KEPT = ("--pyargs", "--doctest-modules", "--strict-markers", "--no-cov", "--forked", "--disable-socket", "--runslow")
+_DROPPED_WITH_VALUE = (
+    "-n",
+    "--numprocesses",
+    "--maxfail",
+    "--durations",
+    "--junitxml",
+    "--junit-xml",
+    "--timeout",
+    "--cov-report",
+    "--cov-config",
+    "--color",
+    "--tb",
+    "-r",
+    "--log-level",
+    "--html",
+    "--dist",
+    "--basetemp",
+    "--reruns",
+    "--splits",
+    "--group",
+    "--cov-fail-under",
+    "--verbosity",
+)
+
+
+class TestFile(Value):
+    """A test file: number of test functions, whether it seems to need something outside of the process."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    path: str
+    tests: int
+    outside: bool
+
+
+class Suite(Value):
+    """The project's tests.
+
+    Attributes:
+        runner: `pytest`, `django`, `unittest` or `script`.
+        command: runs all of them.
+        needs: distributions that running them takes, beside what the project declares.
+        env: variables that the project's own test set-up sets.
+        files: most promising first.
+        evidence: where the command was found.
+    """
+
+    runner: str
+    command: str
+    needs: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    files: tuple[TestFile, ...] = ()
+    evidence: Evidence
+
+    def file_command(self, path: str) -> str:
+        """Runs the tests of one file."""
+        if self.runner == "pytest":
+            return f"python -m pytest {shlex.quote(path)}"
+        return f"python -m unittest {shlex.quote(path)}"
+
+
+def find_suite(context: Context, environments: Iterable[TestEnvironment]) -> Suite | None:
+    """The project's tests; None where it has none."""
+    tree = context.tree
+    files = test_files(tree)
+    ini_path, ini = pytest_settings(tree)
+    named = _named_command(context, environments)
+    if not files and named is None:
+        return None
+    text = "\n".join(tree.read(file.path) for file in files[:60])
+    uses_pytest = bool(ini) or re.search(r"(?m)^\s*(?:import|from)\s+pytest\b", text) is not None
+    needs = sorted(set(_plugins(ini, text, named[0] if named else "")))
+    env = _environment_of(environments)
+    if named is not None:
+        command, evidence = named
+        runner = _runner(command)
+        return Suite(
+            runner=runner,
+            command=command,
+            needs=("pytest", *needs) if runner == "pytest" else tuple(needs),
+            env=env,
+            files=files,
+            evidence=evidence,
+        )
+    if not uses_pytest and tree.has("manage.py") and "django" in text:
+        return Suite(
+            runner="django",
+            command="python manage.py test",
+            env=env,
+            files=files,
+            evidence=Evidence(path="manage.py", line=1, text="Django project with tests"),
+        )
+    if not uses_pytest and tree.has("runtests.py"):
+        return Suite(
+            runner="script",
+            command="python runtests.py",
+            env=env,
+            files=files,
+            evidence=Evidence(path="runtests.py", line=1, text="the project's test script"),
+        )
+    directories = _directories(files)
+    command = "python -m pytest" if "testpaths" in ini or not directories else f"python -m pytest {directories}"
+    return Suite(
+        runner="pytest",
+        command=command,
+        needs=("pytest", *needs),
+        env=env,
+        files=files,
+        evidence=Evidence(path=ini_path, line=tree.find_line(ini_path, "pytest"), text="pytest configuration")
+        if ini_path
+        else Evidence(path=files[0].path, line=1, text="test file"),
+    )
+
+
+def test_files(tree: Tree) -> tuple[TestFile, ...]:
+    """Test files, those that need nothing from outside and hold several tests first."""
+    found: list[TestFile] = []
+    for path in [path for path in tree.files if _TEST_NAME.search(path)][:_MAX_FILES_READ]:
+        text = tree.read(path)
+        tests = len(_TEST_DEF.findall(text))
+        if tests and "/templates/" not in path and "{{" not in path:
+            found.append(TestFile(path=path, tests=tests, outside=bool(_OUTSIDE.search(text) or _FAR.search(path))))
+    return tuple(sorted(found, key=lambda file: (file.outside, -min(file.tests, 12), file.path.count("/"), file.path)))
+
+
+test_files.__test__ = False  # type: ignore[attr-defined]
+
+
+def pytest_settings(tree: Tree) -> tuple[str, dict[str, str]]:
+    """The file that pytest reads its settings from, and the settings; empty where there is none."""
+    if tree.has("pytest.ini"):
+        document = load_ini(tree, "pytest.ini")
+        return "pytest.ini", dict(document["pytest"]) if document.has_section("pytest") else {}
+    tool = load_toml(tree, "pyproject.toml").get("tool", {})
+    options = tool.get("pytest", {}).get("ini_options") if isinstance(tool.get("pytest"), dict) else None
+    if isinstance(options, dict):
+        return "pyproject.toml", {
+            key: " ".join(map(str, value)) if isinstance(value, list) else str(value) for key, value in options.items()
+        }
+    for path, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"), ("setup.cfg", "pytest")):
+        document = load_ini(tree, path)
+        if document.has_section(section):
+            return path, dict(document[section])
+    return "", {}
+
+
+def _plugins(ini: dict[str, str], text: str, command: str) -> Iterator[str]:
+    words = _split(ini.get("addopts", "")) + _split(command)
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word == "-p" and after and not after.startswith("no:"):
+            plugin = option_plugin(after)
+        else:
+            plugin = option_plugin(word) if word.startswith("-") else None
+        if plugin:
+            yield plugin
+    for key in ini:
+        plugin = option_plugin(key)
+        if plugin:
+            yield plugin
+    for mark in set(_PLUGIN_MARK.findall(text)):
+        plugin = marker_plugin(mark)
+        if plugin:
+            yield plugin
+
+
+def _named_command(context: Context, environments: Iterable[TestEnvironment]) -> tuple[str, Evidence] | None:
+    """The test command that the project itself uses, as one that runs in a plain environment."""
+    for environment in environments:
+        if environment.requirements.role is not SetRole.TEST:
+            continue
+        for command in environment.commands:
+            plain = plain_test_command(command, context.tree, environment.directory)
+            if plain:
+                return plain, environment.requirements.evidence
+    for found in context.findings.by_category(Category.TEST):
+        plain = (
+            None
+            if is_refused(found.command)
+            else plain_test_command(unwrap(found.command), context.tree, found.working_directory)
+        )
+        if plain:
+            return plain, found.evidence
+    return None
+
+
+def plain_test_command(command: str, tree: Tree, directory: str = "") -> str | None:
+    """A tox or CI test command without its wrappers, coverage, reports and parallelism; None where it is no test
+    command, or one that cannot be told statically."""
+    if re.search(r"[|;&<>$`*]|\$\{\{", command):
+        return None
+    words = _split(re.sub(r"\{[^}]*\}", "", command))
+    words = _without_wrappers(words)
+    if not words:
+        return None
+    prefix = f"cd {shlex.quote(directory)} && " if directory and directory != "." else ""
+    joined = " ".join(words[:3])
+    if words[0] in ("pytest", "py.test"):
+        return prefix + _pytest(words[1:], tree, directory)
+    if joined.startswith(("python -m pytest", "python3 -m pytest")):
+        return prefix + _pytest(words[3:], tree, directory)
+    if words[0] in ("nosetests", "nose2"):
+        return prefix + "python -m pytest"
+    if re.match(r"python3? setup\.py test", joined):
+        return None
+    if re.match(r"python3? (?:\S*/)?(?:manage|runtests|run_tests|runtest|test)\.py", joined):
+        script = posixpath.normpath(posixpath.join(directory, words[1]))
+        if tree.has(script) and (not script.endswith("manage.py") or "test" in words[2:]):
+            return prefix + shlex.join(["python", *words[1:]])
+    if joined.startswith(("python -m unittest", "python3 -m unittest", "python -m django test")):
+        return prefix + shlex.join(["python", *words[1:]])
+    if words[0] in ("django-admin", "django-admin.py") and "test" in words[1:3]:
+        return prefix + shlex.join(["django-admin", *words[1:]])
+    return None
+
+
+def _without_wrappers(words: list[str]) -> list[str]:
+    while words:
+        if words[0] == "-":
+            words = words[1:]
+        elif words[0] == "coverage" and "run" in words[:2]:
+            rest = words[2:]
+            while rest and rest[0].startswith("-") and rest[0] != "-m":
+                takes_value = rest[0] in ("--source", "--rcfile", "--omit", "--include", "--concurrency", "--context")
+                rest = rest[2:] if takes_value else rest[1:]
+            words = ["python", *rest]
+        elif re.fullmatch(r"(?:\w+)=\S*", words[0]):
+            words = words[1:]
+        elif words[0] == "python" and len(words) > 1 and words[1] in ("-b", "-bb", "-u", "-Wd", "-Werror", "-I", "-v"):
+            words = ["python", *words[2:]]
+        elif words[0] == "python" and len(words) > 2 and words[1] in ("-W", "-X"):
+            words = ["python", *words[3:]]
+        elif words[0] == "python" and words[1:3] == ["-m", "coverage"]:
+            words = words[2:]
+        elif words[0] in ("slipcover", "xvfb-run", "time"):
+            words = words[1:]
+        else:
+            return words
+    return words
+
+
+def _pytest(words: list[str], tree: Tree, directory: str) -> str:
+    kept: list[str] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        name = word.split("=", 1)[0]
+        has_value = "=" not in word and index + 1 < len(words)
+        if name in _KEPT_WITH_VALUE:
+            kept += [word, words[index + 1]] if has_value else [word]
+            index += has_value
+        elif name in _KEPT:
+            kept.append(word)
+        elif name in _DROPPED_WITH_VALUE:
+            index += has_value
+        elif name == "--cov" and has_value and not _exists(tree, directory, words[index + 1]):
+            index += 1
+        elif not word.startswith("-") and (_exists(tree, directory, word) or "--pyargs" in words):
+            kept.append(word)
+        index += 1
+    return shlex.join(["python", "-m", "pytest", *kept])
+
+
+def _exists(tree: Tree, directory: str, word: str) -> bool:
+    path = posixpath.normpath(posixpath.join(directory, word.split("::", maxsplit=1)[0]))
+    return path == "." or tree.has(path) or tree.has_directory(path)
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _runner(command: str) -> str:
+    if " pytest" in command:
+        return "pytest"
+    if "manage.py" in command or "django" in command:
+        return "django"
+    return "unittest" if "unittest" in command else "script"
+
+
+def _directories(files: Iterable[TestFile]) -> str:
+    """The top directories that hold the test files, where that says more than the whole checkout does."""
+    tops = {file.path.split("/")[0] for file in files}
+    named = sorted(top for top in tops if top in ("tests", "test", "testing", "unit_tests", "unittests"))
+    return " ".join(named)
+
+
+def _environment_of(environments: Iterable[TestEnvironment]) -> dict[str, str]:
+    for environment in environments:
+        if environment.requirements.role is SetRole.TEST and environment.env:
+            return {
+                name: _workspace_paths(value) if name == "PYTHONPATH" else value
+                for name, value in environment.env.items()
+                if "{" not in value
+                and "$" not in value
+                and not name.startswith(("COV", "PIP_", "TOX", "VIRTUAL", "UV_"))
+                and name not in ("PATH", "HOME", "PYTHONWARNINGS", "LD_LIBRARY_PATH", "CFLAGS", "LDFLAGS")
+            }
+    return {}
+
+
+def _workspace_paths(value: str) -> str:
+    parts = [part for part in value.split(":") if part]
+    return ":".join(
+        part if part.startswith("/") and part != "/" else f"/workspace/{part.strip('/')}".rstrip("/") for part in parts
+    )
