@@ -4,9 +4,11 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from autoinstall.errors import EngineFailed, EngineUnavailable
+import docker.errors
+
+from autoinstall.errors import EngineFailed, EngineUnavailable, ImageUnavailable
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.contract import WORKSPACE, Snapshot
 from autoinstall.sandbox.labels import SNAPSHOT
@@ -60,9 +62,16 @@ def commit(
 
 
 def describe(api: "APIClient", image: str, reference: str) -> Snapshot:
-    """The snapshot of an image that exists."""
+    """The snapshot of an image.
+
+    Raises:
+        ImageUnavailable: the engine has no such image.
+    """
     with engine_errors(f"inspect image {reference}"):
-        found: dict[str, Any] = api.inspect_image(image)
+        try:
+            found: dict[str, Any] = cast(Any, api).inspect_image(image)
+        except docker.errors.NotFound as error:
+            raise ImageUnavailable(f"The engine has no image {reference}.") from error
     return Snapshot(reference=reference, digest=str(found["Id"]), size_bytes=int(found.get("Size") or 0))
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import docker.errors
 from docker.types import LogConfig, Ulimit
 
-from autoinstall.errors import Infrastructure, SandboxLost, ServiceNotReady
+from autoinstall.errors import ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
 from autoinstall.sandbox import files, images, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
-from autoinstall.sandbox.commit import commit
+from autoinstall.sandbox.commit import commit, describe
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
 from autoinstall.sandbox.engine import check_disk, connect
 from autoinstall.sandbox.exec import Executor, check_variable, script
@@ -200,15 +200,23 @@ class DockerSandbox:
 
     def close(self) -> None:
         with self._lock:
-            for remove in (lambda: remove_container(self._api, self._name), self._neighbourhood.close):
-                try:
-                    remove()
-                except Infrastructure as error:
-                    # What is left carries our labels: the reaper has it once this process is gone.
-                    _logger.warning("Sandbox %s is not removed entirely: %s", self._name, error)
+            try:
+                remove_container(self._api, self._name)
+                self._neighbourhood.close()
+            except Infrastructure as error:
+                # What is left carries our labels: the reaper has it once this process is gone.
+                _logger.warning("Sandbox %s is not removed entirely: %s", self._name, error)
 
     def _stop_processes(self, names: Sequence[str], *, others: bool) -> None:
-        argv = ["bash", "-c", script("stop.sh", "lib.sh"), "autoinstall", str(STOP_SECONDS), "all" if others else "named", *names]
+        argv = [
+            "bash",
+            "-c",
+            script("stop.sh", "lib.sh"),
+            "autoinstall",
+            str(STOP_SECONDS),
+            "all" if others else "named",
+            *names,
+        ]
         if b"stopped 0" not in self._executor.capture(argv, timeout=STOP_SECONDS + 60):
             raise SandboxLost("Processes of the sandbox outlive being killed.")
 
@@ -257,11 +265,10 @@ class DockerProvider:
         return images.ensure_base(self.client, self._settings, name)
 
     def image_exists(self, reference: str) -> bool:
-        with engine_errors(f"look for image {reference}"):
-            try:
-                self.client.api.inspect_image(reference)
-            except docker.errors.ImageNotFound:
-                return False
+        try:
+            describe(self.client.api, reference, reference)
+        except ImageUnavailable:
+            return False
         return True
 
     def remove_image(self, reference: str) -> None:

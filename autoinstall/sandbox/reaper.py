@@ -118,7 +118,9 @@ class _Reaper:
                         self._api.remove_image(reference)
                         yield reference
 
-    def _is_leftover(self, image: Mapping[str, Any], tags: list[str], keep: Collection[str] | None, oldest: float) -> bool:
+    def _is_leftover(
+        self, image: Mapping[str, Any], tags: list[str], keep: Collection[str] | None, oldest: float
+    ) -> bool:
         labels = image["Labels"] or {}
         own = [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES]
         if tags and not own:

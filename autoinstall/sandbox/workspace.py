@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-import docker.errors
-
-from autoinstall.errors import UnusableDirectory
+from autoinstall.errors import ImageUnavailable, UnusableDirectory
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
 from autoinstall.sandbox.contract import WORKSPACE, Snapshot, WorkspaceSource
@@ -31,17 +29,14 @@ _BLOCK = 1024 * 1024
 
 def build(api: "APIClient", base: str, source: WorkspaceSource, *, labels: Mapping[str, str], locks: Path) -> Snapshot:
     """See `SandboxProvider.build_workspace_image`. `locks` is a directory of lock files, shared by processes."""
-    with engine_errors(f"inspect image {base}"):
-        digest = str(api.inspect_image(base)["Id"])
+    digest = describe(api, base, base).digest
     key = hashlib.sha256(f"{_FORM}\n{digest}\n{source.commit}".encode()).hexdigest()[:24]
     reference = f"{WORKSPACE_REPOSITORY}:{key}"
     with _locked(locks, key):
-        with engine_errors(f"inspect image {reference}"):
-            try:
-                return describe(api, reference, reference)
-            except docker.errors.ImageNotFound:
-                pass
-        return _build(api, digest, source, key, labels)
+        try:
+            return describe(api, reference, reference)
+        except ImageUnavailable:
+            return _build(api, digest, source, key, labels)
 
 
 def _build(api: "APIClient", base: str, source: WorkspaceSource, key: str, labels: Mapping[str, str]) -> Snapshot:
