@@ -52,7 +52,7 @@ def checkout(
         with _product_errors(repository):
             cloner = Cloner(repository, remote, settings, cancelled)
             known = cloner.advertised()
-            filled = cloner.fill(cloner.resolve(spec.ref, known), directory, known.branch_name)
+            filled = cloner.fill(cloner.resolve(spec.ref, known), directory, known)
             added = add_submodules(cloner, filled, repository)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

@@ -13,9 +13,8 @@ from random import uniform
 from typing import TypeVar
 
 from git import Repo
-from git.db import GitDB
 
-from autoinstall.checkout.git import MIB, Failure, Git, GitFailed
+from autoinstall.checkout.git import MIB, Failure, Git, GitFailed, environment
 from autoinstall.checkout.refs import Advertised, advertised, check_ref, full_sha, is_short_sha, look_up
 from autoinstall.checkout.urls import Remote
 from autoinstall.errors import Cancelled, CloneFailed, CommitNotFound, RepositoryTooLarge, UnusableDirectory
@@ -86,21 +85,25 @@ class Cloner:
             raise CommitNotFound(f"{ref!r} is no branch, tag or commit of {self.repository}.", hint="Check its ref.")
         return sha
 
-    def fill(self, sha: str, directory: Path, branch: str) -> Filled:
-        """Makes `directory` a working tree at `sha`, with the local branch `branch` there and HEAD detached."""
+    def fill(self, sha: str, directory: Path, known: Advertised) -> Filled:
+        """Makes `directory` a working tree at `sha`, with one local branch there, named like the remote's default one,
+        and HEAD detached."""
         if len(sha) != 40:
             raise CloneFailed(f"{self.repository} uses SHA-256 object names, which are not supported.")
         try:
-            self._patiently(lambda: self._fetch(self.remote, sha, directory))
+            exact = self._patiently(lambda: self._fetch(self.remote, sha, directory))
         except GitFailed as failure:
             if failure.kind is not Failure.REFUSED:
                 raise
             with self._everything(sha) as whole:
-                self._fetch(whole, sha, directory)
+                exact = self._fetch(whole, sha, directory)
         local = self._git.against(None).at(directory)
         if local.text("cat-file", "-t", sha) != "commit":
             raise CommitNotFound(f"{sha} of {self.repository} is not a commit.", hint="Give the SHA of a commit.")
-        _leave_only(local, sha, branch)
+        _leave_only(local, sha, known.branch_name)
+        if not exact:
+            local.bytes("repack", "-a", "-d", "-q")
+            local.bytes("prune", "--expire=now")
         sizes, submodules = _listing(local, sha)
         history = _bytes_below(directory / ".git")
         self._check_caps(history + sum(sizes.values()), len(sizes))
@@ -108,12 +111,20 @@ class Cloner:
         return Filled(
             directory=directory,
             commit=sha,
-            commit_date=_verified_date(directory, sha, self.repository),
+            commit_date=self._verified_date(directory, sha),
             size_bytes=history + sum(sizes.values()),
             file_count=len(sizes),
             submodules=submodules,
             warnings=_lfs_warnings(directory, sizes),
         )
+
+    def _verified_date(self, directory: Path, sha: str) -> datetime:
+        """The committer date, read back from the finished checkout."""
+        with Repo(directory) as repo:
+            repo.git.update_environment(**environment(self.settings.clone))
+            if not repo.head.is_detached or repo.head.commit.hexsha != sha:
+                raise CloneFailed(f"Commit mismatch: {self.repository} was asked for {sha}.", hint="Try again.")
+            return repo.head.commit.committed_datetime
 
     def _check_caps(self, size: int, files: int) -> None:
         limits = self.settings.clone
@@ -128,11 +139,15 @@ class Cloner:
                 hint="Raise AUTOINSTALL_CLONE__MAX_FILES, or leave the repository out.",
             )
 
-    def _fetch(self, remote: Remote, sha: str, directory: Path) -> None:
-        """The commit, its history and the tags in it, into an empty repository: what is there is thrown away."""
-        git = self._empty(directory)
+    def _fetch(self, remote: Remote, sha: str, directory: Path) -> bool:
+        """The commit, its history and the tags in it, into an empty repository: what is there is thrown away.
+
+        Returns:
+            Whether nothing else came: a plain file server has whole packs to give, and no progress to tell.
+        """
+        git = self._empty(directory).against(remote)
         # Tags come along where they point into what is fetched, so that `git describe` works.
-        self._transfer(git.against(remote), remote, f"+{sha}:{_PIN}")
+        return "Receiving objects" in self._transfer(git, remote.address, f"+{sha}:{_PIN}")
 
     def _empty(self, directory: Path, *options: str) -> Git:
         shutil.rmtree(directory, ignore_errors=True)
@@ -141,10 +156,8 @@ class Cloner:
         git.bytes("init", "--quiet", *options)
         return git
 
-    def _transfer(self, git: Git, remote: Remote, *arguments: str) -> None:
-        options = tuple(argument for argument in arguments if argument.startswith("--"))
-        specs = tuple(argument for argument in arguments if not argument.startswith("--"))
-        git.bytes(*_FETCH, *options, "--", remote.address, *specs, size=lambda: _bytes_below(git.directory))
+    def _transfer(self, git: Git, source: str, *specs: str, options: tuple[str, ...] = ()) -> str:
+        return git.transfer(*_FETCH, *options, "--", source, *specs, size=lambda: _bytes_below(git.directory))
 
     @contextmanager
     def _everything(self, sha: str) -> Iterator[Remote]:
@@ -152,7 +165,7 @@ class Cloner:
         with self._scratch() as scratch:
             git = self._empty(scratch / "all", "--bare").against(self.remote)
             for spec in ("+refs/heads/*:refs/heads/*", "+refs/*:refs/*"):
-                self._patiently(lambda spec=spec: self._transfer(git, self.remote, spec))  # type: ignore[misc]
+                self._patiently(lambda spec=spec: self._transfer(git, self.remote.address, spec))  # type: ignore[misc]
                 if git.against(None).succeeds("cat-file", "-e", f"{sha}^{{commit}}"):
                     break
             else:
@@ -164,7 +177,8 @@ class Cloner:
         with self._scratch() as scratch:
             git = self._empty(scratch / "commits", "--bare").against(self.remote)
             specs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-            self._patiently(lambda: self._transfer(git, self.remote, "--filter=tree:0", *specs))
+            git.bytes("config", "remote.source.url", self.remote.address)  # a filter needs a remote with a name
+            self._patiently(lambda: self._transfer(git, "source", *specs, options=("--filter=tree:0",)))
             local = git.against(None)
             try:
                 return local.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{short}^{{commit}}")
@@ -246,15 +260,6 @@ def _bytes_below(directory: Path) -> int:
             except FileNotFoundError:  # git renames its temporary files meanwhile
                 continue
     return total
-
-
-def _verified_date(directory: Path, sha: str, repository: str) -> datetime:
-    """The committer date, read back from the finished checkout."""
-    # The pure Python object store starts no process that would have the host's environment.
-    with Repo(directory, odbt=GitDB) as repo:
-        if not repo.head.is_detached or repo.head.commit.hexsha != sha:
-            raise CloneFailed(f"Commit mismatch: {repository} was asked for {sha}.", hint="Try again.")
-        return repo.head.commit.committed_datetime
 
 
 def _lfs_warnings(directory: Path, sizes: dict[str, int]) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ _HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
     '"$AUTOINSTALL_GIT_USERNAME" "$AUTOINSTALL_GIT_PASSWORD"; }; f'
 )
+_PROGRESS = re.compile(r"(remote: )?(Total \d|\w+ [\w ]+:\s+\d+%|\w+ \w+: \d+)")
+_TELLING = re.compile(r"(fatal|error|remote|ssh|warning|kex)\b|.*[Dd]enied|Host key")
 
 
 class Failure(StrEnum):
@@ -97,17 +99,21 @@ class Git:
         """The same against another remote."""
         return replace(self, remote=remote)
 
-    def bytes(self, *arguments: str, size: Callable[[], int] | None = None) -> bytes:
+    def bytes(self, *arguments: str) -> bytes:
         """What `git ARGUMENTS` printed.
 
         Raises:
             GitFailed: it exited with an error; and what `process.run` raises.
         """
-        finished = self._run(arguments, size)
-        if finished.code != 0:
-            message = _gist(finished.stderr, self.remote.secrets if self.remote else ())
-            raise GitFailed(classify(message), message)
-        return finished.stdout
+        return self._successful(arguments).stdout
+
+    def transfer(self, *arguments: str, size: Callable[[], int]) -> str:
+        """What it told about its progress.
+
+        Raises:
+            GitFailed, and what `process.run` raises, RepositoryTooLarge by `size` among it.
+        """
+        return self._successful(arguments, size).stderr
 
     def text(self, *arguments: str) -> str:
         """Likewise as text, without its last line end."""
@@ -115,9 +121,16 @@ class Git:
 
     def succeeds(self, *arguments: str) -> bool:
         """Whether it exits with 0."""
-        return self._run(arguments, None).code == 0
+        return self._run(arguments).code == 0
 
-    def _run(self, arguments: Sequence[str], size: Callable[[], int] | None) -> Finished:
+    def _successful(self, arguments: Sequence[str], size: Callable[[], int] | None = None) -> Finished:
+        finished = self._run(arguments, size)
+        if finished.code != 0:
+            message = _gist(finished.stderr, self.remote.secrets if self.remote else ())
+            raise GitFailed(classify(message), message)
+        return finished
+
+    def _run(self, arguments: Sequence[str], size: Callable[[], int] | None = None) -> Finished:
         limits = self.settings
         bounds = Bounds(limits.timeout, limits.stall_seconds, limits.max_size_mb * MIB, size, self.cancelled)
         return run(arguments, cwd=self.directory, environment=environment(limits, self.remote), bounds=bounds)
@@ -181,6 +194,6 @@ def failure_patterns() -> tuple[tuple[Failure, re.Pattern[str]], ...]:
 
 def _gist(stderr: str, secrets: tuple[str, ...]) -> str:
     """The lines that matter, without progress, at most 600 characters."""
-    lines = [line.rpartition("\r")[2].strip() for line in stderr.splitlines()]
-    telling = [line for line in lines if re.match(r"(fatal|error|remote|ssh|warning|kex)\b|.*[Dd]enied|Host key", line)]
+    lines = [line.strip() for line in stderr.splitlines() if not _PROGRESS.match(line)]
+    telling = [line for line in lines if _TELLING.match(line)]
     return redact(" ".join(telling or lines)[-600:], *secrets).strip()

@@ -1,7 +1,7 @@
 """From a branch, tag or SHA to the full SHA of a commit, by what the remote advertises."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from autoinstall.checkout.git import Git
 from autoinstall.checkout.urls import Remote
@@ -15,11 +15,17 @@ _MALFORMED = re.compile(r"^[-/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock
 
 @dataclass(frozen=True)
 class Advertised:
-    """What the remote has: full ref name → SHA of the commit (tags peeled), and the branch that HEAD names."""
+    """What the remote has.
+
+    Attributes:
+        refs: full ref name → SHA of the commit (tags peeled).
+        default_branch: that HEAD names; None where there is no telling.
+        head: the commit of HEAD.
+    """
 
     refs: dict[str, str]
-    default_branch: str | None = None
-    head: str | None = field(default=None)
+    default_branch: str | None
+    head: str | None
 
     @property
     def branch_name(self) -> str:

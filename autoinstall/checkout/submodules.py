@@ -87,7 +87,7 @@ def _add_one(
     place = parent.directory / path
     if place.is_symlink() or not place.is_dir():
         raise InvalidUrl("its place in the tree is taken")
-    filled = inner.fill(sha, place, "main")
+    filled = inner.fill(sha, place, inner.advertised())
     total.bytes_left -= filled.size_bytes
     below = _add(cloner, filled, full_url, total, depth + 1)
     # Its history moves below the parent's .git, tied by relative paths: the whole may be copied anywhere.

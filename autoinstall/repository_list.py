@@ -1,0 +1,216 @@
+"""Lists of repositories: CSV, JSON Lines or Parquet.
+
+| column | holds |
+|---|---|
+| url | required |
+| ref | branch, tag or SHA; empty means the default branch |
+| goals | list as in a goals file; in CSV as JSON |
+| base_image | a name of the catalogue or an image reference |
+| env | object of strings; in CSV as JSON, or as K=V lines |
+| limits | object of `Limits`; in CSV as JSON |
+
+Other columns are ignored, so that lists with columns of somebody else's serve too.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from autoinstall.errors import InvalidGoals, InvalidList
+from autoinstall.goals_file import parse_goals
+from autoinstall.values import Goal, Limits, RepositorySpec
+
+COLUMNS = ("url", "ref", "goals", "base_image", "env", "limits")
+_HINT = "Columns: url, and where needed ref, goals, base_image, env, limits. Formats: CSV, JSON Lines, Parquet."
+_MAX_FIELD_BYTES = 16 * 2**20
+
+_Row = tuple[str, Mapping[str, object]]  # where it stands, for messages; column → value
+
+
+def read_list(path: Path) -> tuple[RepositorySpec, ...]:
+    """The repositories of a file in its order, each once. The suffix tells the format, else the content does.
+
+    Raises:
+        InvalidList: it cannot be read, or a row is malformed; the message names the file and the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidList(f"The repository list {path} cannot be read: {error.strerror}.", hint=_HINT) from None
+    rows = _reader(path, content)(path, content)
+    # A dictionary keeps the order; the JSON of a value tells it from all others.
+    found = {spec.model_dump_json(): spec for spec in (_spec(path, row) for row in rows)}
+    if not found:
+        raise InvalidList(f"The repository list {path} has no row.", hint=_HINT)
+    return tuple(found.values())
+
+
+def _reader(path: Path, content: bytes) -> Callable[[Path, bytes], Iterator[_Row]]:
+    by_suffix = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet, ".pq": _parquet}
+    if (known := by_suffix.get(path.suffix.lower())) is not None:
+        return known
+    if content.startswith(b"PAR1"):
+        return _parquet
+    return _json_lines if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else _csv
+
+
+def _text(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InvalidList(f"{path}, line {line}: not UTF-8.", hint="Save the list as UTF-8.") from None
+
+
+def _csv(path: Path, content: bytes) -> Iterator[_Row]:
+    # The csv module rather than pandas: every cell stays the text that it is, and every row knows its line.
+    csv.field_size_limit(_MAX_FIELD_BYTES)
+    reader = csv.DictReader(io.StringIO(_text(path, content), newline=""), strict=True)
+    try:
+        names = [name.strip() for name in reader.fieldnames or ()]
+        if "url" not in names:
+            raise InvalidList(f"{path}, line 1: there is no column url.", hint=_HINT)
+        if repeated := next((name for name in COLUMNS if names.count(name) > 1), None):
+            raise InvalidList(f"{path}, line 1: the column {repeated} is there twice.", hint=_HINT)
+        reader.fieldnames = names
+        for row in reader:
+            where = f"line {reader.line_num}"
+            if None in row:
+                raise InvalidList(f"{path}, {where}: more cells than columns.", hint="Quote cells that have a comma.")
+            yield where, row
+    except csv.Error as error:
+        raise InvalidList(f"{path}, line {reader.line_num}: {error}.", hint=_HINT) from None
+
+
+def _json_lines(path: Path, content: bytes) -> Iterator[_Row]:
+    for number, line in enumerate(_text(path, content).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"line {number}"
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidList(f"{path}, {where}: not JSON: {error}.", hint="Write one object a line.") from None
+        if not isinstance(row, dict):
+            raise InvalidList(f"{path}, {where}: not an object.", hint="Write one object a line.")
+        yield where, row
+
+
+def _parquet(path: Path, content: bytes) -> Iterator[_Row]:
+    try:
+        source = pq.ParquetFile(io.BytesIO(content))
+        wanted = [name for name in source.schema_arrow.names if name in COLUMNS]
+        table = source.read(columns=wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidList(f"{path} is not a readable Parquet file: {error}.", hint=_HINT) from None
+    if "url" not in wanted:
+        raise InvalidList(f"{path} has no column url.", hint=_HINT)
+    for number, row in enumerate(table.to_pylist(), start=1):
+        yield f"row {number}", row
+
+
+def _spec(path: Path, row: _Row) -> RepositorySpec:
+    where, cells = row
+    try:
+        return RepositorySpec(
+            url=_string(cells, "url") or "",
+            ref=_string(cells, "ref"),
+            goals=_goals(cells.get("goals")),
+            base_image=_string(cells, "base_image"),
+            env=_env(cells.get("env")),
+            limits=_limits(cells.get("limits")),
+        )
+    except _BadCell as error:
+        raise InvalidList(f"{path}, {where}: {error}.", hint=_HINT) from None
+    except ValidationError:
+        raise InvalidList(f"{path}, {where}: the url is empty.", hint=_HINT) from None
+
+
+class _BadCell(Exception):
+    """What is wrong with one cell, its column named first."""
+
+
+def _string(cells: Mapping[str, object], column: str) -> str | None:
+    """Text of the cell; None where it is empty, which tables made with pandas spell NaN."""
+    value = cells.get(column)
+    if _is_empty(value):
+        return None
+    if not isinstance(value, str):
+        raise _BadCell(f"{column}: must be a string, is {json.dumps(value, default=str)}; quote it")
+    return value.strip()
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value != value or (isinstance(value, str) and not value.strip())  # noqa: PLR0124
+
+
+def _parsed(value: object, column: str) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise _BadCell(f"{column}: not JSON: {error}") from None
+
+
+def _goals(value: object) -> tuple[Goal, ...] | None:
+    if _is_empty(value):
+        return None
+    try:
+        return parse_goals(_without_nulls(_parsed(value, "goals")))
+    except InvalidGoals as error:
+        raise _BadCell(f"goals: {error.message.rstrip('.')}") from None
+
+
+def _env(value: object) -> dict[str, str]:
+    if _is_empty(value):
+        return {}
+    if isinstance(value, str) and not value.lstrip().startswith("{"):
+        pairs = [line.strip().partition("=") for line in value.splitlines() if line.strip()]
+        if not all(name.strip() and mark for name, mark, _ in pairs):
+            raise _BadCell("env: neither JSON nor lines of NAME=VALUE")
+        found: dict[object, object] = {name.strip(): text for name, _, text in pairs}
+    else:
+        found = _object(value, "env")
+    env = {}
+    for name, text in found.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise _BadCell(f"env: the value of {name} must be a string; quote it")
+        if not name or "=" in name or "\0" in name + text:
+            raise _BadCell(f"env: {name!r} cannot be a variable")
+        env[name] = text
+    return env
+
+
+def _limits(value: object) -> Limits:
+    if _is_empty(value):
+        return Limits()
+    try:
+        return Limits.model_validate(_object(value, "limits"))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _BadCell(f"limits: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _object(value: object, column: str) -> dict[object, object]:
+    data = _parsed(value, column)
+    if isinstance(data, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in data):
+        data = dict(data)  # Parquet's map type
+    if not isinstance(data, dict):
+        raise _BadCell(f"{column}: must be an object")
+    return {name: entry for name, entry in data.items() if entry is not None}
+
+
+def _without_nulls(data: object) -> object:
+    """Parquet gives every row of nested columns all their fields; an absent one is None there."""
+    if isinstance(data, list):
+        return [_without_nulls(entry) for entry in data]
+    if isinstance(data, dict):
+        return {name: entry for name, entry in data.items() if entry is not None}
+    return data
