@@ -17,6 +17,18 @@ _CHECKS = (
     (".json", "python3 -m json.tool {} /dev/null", "reads the file as valid JSON without an error", Category.LINT),
 )
 _PER_CHECK = 6
+_ALWAYS = (
+    ("git ls-files", "lists the tracked files in at least 1 line"),
+    ("git log --oneline --max-count=5", "shows the latest commits in at least 1 line"),
+    ("git show --stat HEAD", "shows the latest commit and its files in at least 3 lines"),
+    ("git ls-tree HEAD", "lists the entries of the root directory in at least 1 line"),
+    ("git rev-parse HEAD", "prints the full name of the commit in at least 1 line"),
+    ("git cat-file -p HEAD", "prints the commit with its tree, author and message in at least 3 lines"),
+    ("git count-objects -v", "counts the stored objects in at least 3 lines"),
+    ("git fsck --no-dangling", "checks the stored objects and finds none of them broken"),
+    ("git status --short --untracked-files=no", "reads the work tree against the index"),
+    ("git diff --stat HEAD", "compares the work tree with the commit"),
+)
 
 
 def fillers(tree: Tree) -> Iterator[Candidate]:
@@ -33,19 +45,7 @@ def fillers(tree: Tree) -> Iterator[Candidate]:
                 ),
                 weight=3,
             )
-    yield Candidate(
-        goal=Goal(
-            command="git ls-files",
-            description="lists the tracked files",
-            evidence=Evidence(path=tree.files[0] if tree.files else "", text="tracked file"),
-        ),
-        weight=1,
-    )
-    yield Candidate(
-        goal=Goal(
-            command="git log --oneline --max-count=5",
-            description="shows the latest commits, one a line",
-            evidence=Evidence(path=tree.files[0] if tree.files else "", text="tracked file"),
-        ),
-        weight=1,
-    )
+    first = tree.files[0] if tree.files else ""
+    for command, description in _ALWAYS:
+        goal = Goal(command=command, description=description, evidence=Evidence(path=first, text="tracked file"))
+        yield Candidate(goal=goal, weight=1)

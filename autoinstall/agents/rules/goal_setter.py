@@ -15,6 +15,7 @@ from autoinstall.agents.rules.fillers import fillers
 from autoinstall.agents.rules.scope import out_of_scope
 from autoinstall.agents.rules.trajectory import Recorder
 from autoinstall.errors import BadProposal, NothingToSetUp
+from autoinstall.proposals import check_goal
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
@@ -67,6 +68,7 @@ class RulesGoalSetter:
             for candidate in (*self._of_ecosystems(context, sandbox, detected), *_of_evidence(context), *fillers(tree))
             if normal_form(candidate.goal.command) not in barred
             and not (complaint and candidate.goal.command in complaint)
+            and not check_goal(candidate.goal)
         ]
         chosen = choose(candidates, self._count)
         if len(chosen) < self._count and rejected:

@@ -1,8 +1,11 @@
-"""The ecosystems that the rules know; one file each. A new one is a file and a line in `all_ecosystems`."""
+"""The ecosystems that the rules know; one file or folder each. A new one is a line in `all_ecosystems`."""
 
 from autoinstall.agents.rules.contract import Ecosystem
+from autoinstall.agents.rules.ecosystems.c import CEcosystem
+from autoinstall.agents.rules.ecosystems.make import MakeEcosystem
+from autoinstall.agents.rules.ecosystems.shell import ShellEcosystem
 
 
 def all_ecosystems() -> tuple[Ecosystem, ...]:
     """Every ecosystem, those with their own package manager first: where two are equally at home, the first leads."""
-    return ()
+    return (CEcosystem(), MakeEcosystem(), ShellEcosystem())
