@@ -139,17 +139,17 @@ def _split(command: str) -> Iterator[SimpleCommand]:
         tokens = list(lexer)
     except ValueError:
         tokens = command.split()
-    for token in [*tokens, ";"]:
-        if token in {"[[", "]]"} or (token and not set(token) - set("();<>|&")):
+    for piece in [*tokens, ";"]:
+        if piece in {"[[", "]]"} or (piece and not set(piece) - set("();<>|&")):
             if words:
                 plain = [word for word in words if word not in {"if", "then", "else", "do", "while", "!", "{", "time"}]
                 count = next((index for index, word in enumerate(plain) if not _ASSIGNMENT.match(word)), len(plain))
                 yield SimpleCommand(
-                    words=tuple(plain[count:]), env=tuple(plain[:count]), feeds=token == "|", background=token == "&"
+                    words=tuple(plain[count:]), env=tuple(plain[:count]), feeds=piece == "|", background=piece == "&"
                 )
             words = []
         else:
-            words.append(token)
+            words.append(piece)
 
 
 def _unwrap_once(words: tuple[str, ...]) -> tuple[str, ...]:

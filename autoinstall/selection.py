@@ -34,13 +34,17 @@ class Selection(Value):
 
     Attributes:
         targets: indices into the goals, in the order in which they will run: ascending.
-        needs_setup: False where nothing that set-up could bring about is among them.
+        trivial: indices of the goals that already match on the untouched sandbox.
+        enough: enough goals were left to choose from; if not, the goal-setter is asked again.
+        needs_setup: False where nothing that set-up could bring about is among the targets.
         reason: why these, in one sentence.
     """
 
     targets: tuple[int, ...]
-    needs_setup: bool
-    reason: str
+    trivial: tuple[int, ...] = ()
+    enough: bool = True
+    needs_setup: bool = True
+    reason: str = ""
 
 
 def is_trivial(result: GoalResult) -> bool:
@@ -48,9 +52,14 @@ def is_trivial(result: GoalResult) -> bool:
     return result.goal.category is not Category.SETUP and result.matches
 
 
-def enough(baseline: Sequence[GoalResult], count: int) -> bool:
-    """Whether `count` targets can be had that are neither trivial nor set-up goals; if not, the goal-setter is asked again."""
-    return len(_worthwhile(baseline)) >= count
+def select_all(baseline: Sequence[GoalResult]) -> Selection:
+    """Every goal: for those that the user gave."""
+    return Selection(
+        targets=tuple(range(len(baseline))),
+        trivial=_trivial(baseline),
+        needs_setup=not all(is_trivial(result) for result in baseline),
+        reason="The goals were given.",
+    )
 
 
 def select(baseline: Sequence[GoalResult], repository: str, commit: str, seed: int, count: int) -> Selection:
@@ -68,11 +77,15 @@ def select(baseline: Sequence[GoalResult], repository: str, commit: str, seed: i
     needs_setup = bool(chosen)
     spare = [index for index, result in enumerate(baseline) if result.goal.category is Category.SETUP]
     spare.sort(key=rank)
-    trivial = [index for index, result in enumerate(baseline) if is_trivial(result)]
+    trivial = list(_trivial(baseline))
     trivial.sort(key=lambda index: (_PREFERENCE.index(baseline[index].goal.category), *rank(index)))
     chosen += (spare[:1] + trivial + spare[1:])[: count - len(chosen)]
     return Selection(
-        targets=tuple(sorted(chosen)), needs_setup=needs_setup, reason=_reason(baseline, chosen, worthwhile, seed)
+        targets=tuple(sorted(chosen)),
+        trivial=_trivial(baseline),
+        enough=len(worthwhile) >= count,
+        needs_setup=needs_setup,
+        reason=_reason(baseline, chosen, worthwhile, seed),
     )
 
 
@@ -86,6 +99,10 @@ def breadth(goal: Goal) -> int:
     ):
         return 1
     return 2
+
+
+def _trivial(baseline: Sequence[GoalResult]) -> tuple[int, ...]:
+    return tuple(index for index, result in enumerate(baseline) if is_trivial(result))
 
 
 def _worthwhile(baseline: Sequence[GoalResult]) -> list[int]:

@@ -134,6 +134,7 @@ class Settings(BaseSettings):
     git_mirrors: dict[str, str] = Field(default_factory=dict)
     git_credentials: dict[str, SecretStr] = Field(default_factory=dict)
     base_image: str = "default"
+    allow_modified: tuple[str, ...] = ()
     interpreters: HostPath | None = None
 
     clone: CloneSettings = CloneSettings()

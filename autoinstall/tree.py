@@ -84,7 +84,7 @@ class Tree:
 
     def match(self, pattern: str) -> tuple[str, ...]:
         """Files whose path matches a glob; `*` stays within a directory and `**` crosses them."""
-        regex = _glob_to_regex(pattern)
+        regex = glob_to_regex(pattern)
         return tuple(name for name in self.files if regex.fullmatch(name))
 
 
@@ -97,7 +97,8 @@ def _open_no_follow(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _glob_to_regex(pattern: str) -> re.Pattern[str]:
+def glob_to_regex(pattern: str) -> re.Pattern[str]:
+    """A glob as `Tree.match` reads it, for whole paths."""
     parts: list[str] = []
     index = 0
     while index < len(pattern):

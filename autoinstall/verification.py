@@ -4,16 +4,19 @@ Goals of one list run in order in one container; what an earlier one leaves behi
 somebody who uses the environment. Two runs never share a container.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from autoinstall.agents.contract import Judge
 from autoinstall.errors import ServiceNotReady
+from autoinstall.integrity import IntegrityReport, check_integrity
 from autoinstall.outputs.cleaning import clean
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import STATE_DIR, Sandbox, SandboxProvider, SandboxSpec
-from autoinstall.settings import VerificationSettings
+from autoinstall.settings import Settings
 from autoinstall.values import (
     Category,
+    Checkout,
     CommandResult,
     Goal,
     GoalResult,
@@ -21,6 +24,7 @@ from autoinstall.values import (
     Limits,
     Outcome,
     Recipe,
+    SetupReport,
     Value,
     Verdict,
 )
@@ -31,10 +35,13 @@ BASELINE_SECONDS = 300.0
 TAIL_CHARACTERS = 4000
 """How much of a failing command's output is kept in a verification."""
 
+_PLAIN = Recipe()
+_DEFAULTS = Limits()
+
 # What a goal may leave behind without spoiling the untouched state for the next one.
 _PASSING_TRACES = (
-    "/tmp",
-    "/var/tmp",
+    "/tmp",  # noqa: S108
+    "/var/tmp",  # noqa: S108
     "/proc",
     "/sys",
     "/dev",
@@ -50,34 +57,11 @@ _PASSING_TRACES = (
 )
 
 
-class Subject(Value):
-    """What is verified: an image, and how its containers are started.
-
-    Attributes:
-        image: by image id, so that a tag that moves cannot change what was judged.
-        owner: the run that the sandboxes belong to.
-    """
-
-    image: str
-    recipe: Recipe = Recipe()
-    limits: Limits = Limits()
-    owner: str = ""
-
-    def spec(self, purpose: str, *, network: bool = True) -> SandboxSpec:
-        return SandboxSpec(
-            image=self.image, recipe=self.recipe, limits=self.limits, network=network, purpose=purpose, owner=self.owner
-        )
-
-
 class Verification(Value):
     """The verdict on an attempt.
 
-    Attributes:
-        outcome: verified, mismatch, flaky, unknown, timeout or out_of_memory.
-        code: a finer name where there is one: `service_not_ready`.
-        failing_command, output_tail: of the first target that did not match; empty where all did.
-        runs: results by fresh container, in the order of the targets.
-    """
+        Attributes:
+    XX"""
 
     outcome: Outcome
     reason: str
@@ -85,6 +69,13 @@ class Verification(Value):
     failing_command: str = ""
     output_tail: str = ""
     runs: tuple[tuple[GoalResult, ...], ...] = ()
+    modified: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> tuple[GoalResult, ...]:
+        """Of the run that decided: the first in which a target did not match, else the last."""
+        failing = (run for run in self.runs if not all(result.matches for result in run))
+        return next(failing, self.runs[-1] if self.runs else ())
 
     @property
     def verified(self) -> bool:
@@ -100,9 +91,17 @@ class Offline(Value):
 
 
 def baseline(
-    provider: SandboxProvider, subject: Subject, goals: Sequence[Goal], judge: Judge
+    provider: SandboxProvider,
+    image: str,
+    goals: Sequence[Goal],
+    judge: Judge,
+    *,
+    settings: Settings,
+    recipe: Recipe = _PLAIN,
+    limits: Limits = _DEFAULTS,
+    owner: str = "",
 ) -> tuple[GoalResult, ...]:
-    """Every goal on the untouched initial state, in their order.
+    """Every goal on the untouched initial state `image`, in their order.
 
     A sandbox serves the next goal only while nothing that matters has changed in it. Set-up goals are not run: they
     change the environment by definition, so whether they work now says nothing; they come back as `UNKNOWN`.
@@ -110,19 +109,16 @@ def baseline(
     Raises:
         Infrastructure: the sandbox failed; no goal is judged by that.
     """
-    results: dict[int, GoalResult] = {}
-    waiting = []
-    for index, goal in enumerate(goals):
-        if goal.category is Category.SETUP:
-            results[index] = _not_run(goal)
-        else:
-            waiting.append(index)
+    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="baseline", owner=owner)
+    cap = min(BASELINE_SECONDS, limits.command_seconds or settings.limits.command_seconds)
+    results = {index: _not_run(goal) for index, goal in enumerate(goals) if goal.category is Category.SETUP}
+    waiting = [index for index in range(len(goals)) if index not in results]
     while waiting:
-        with provider.open(subject.spec("baseline")) as sandbox:
+        with provider.open(spec) as sandbox:
             untouched = _lasting(sandbox.changed_paths())
             while waiting:
                 index = waiting.pop(0)
-                result = run_goal(sandbox, goals[index], judge, limit=_baseline_limit(goals[index], subject.limits))
+                result = run_goal(sandbox, goals[index], judge, limit=min(cap, goals[index].timeout or cap))
                 results[index] = result
                 if result.result.timed_out or _lasting(sandbox.changed_paths()) != untouched:
                     break
@@ -141,40 +137,69 @@ def check_live(sandbox: Sandbox, targets: Sequence[Goal], judge: Judge) -> tuple
 
 def verify(
     provider: SandboxProvider,
-    subject: Subject,
+    image: str,
+    recipe: Recipe,
     targets: Sequence[Goal],
     judge: Judge,
-    settings: VerificationSettings,
     *,
-    inspect: Callable[[Sandbox], None] | None = None,
+    settings: Settings,
+    limits: Limits = _DEFAULTS,
+    owner: str = "",
+    checkout: Checkout | None = None,
+    report: SetupReport | None = None,
+    initial: str | None = None,
 ) -> Verification:
-    """Run the targets in `settings.runs` fresh containers of the image, with nothing of the set-up mounted.
+    """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
-    A start script or sidecar that does not come up is the attempt's own failure. After a run that ended by time or
-    memory there is no further one: it would cost the same again.
+    There are `settings.verification.runs` of them, and before the targets run the first is checked for tampering. A start
+    script or sidecar that does not come up is the attempt's own failure. After a run that ended by time or memory there
+    is no further one: it would cost the same again.
 
     Args:
-        inspect: called with the first fresh container before any target runs in it; the integrity check goes here.
+        image: by image id, so that a tag that moves cannot change what is judged.
+        checkout: the pristine tree; None skips the tamper check, for an environment that passed it before.
+        report: the installer's, whose declared mocks the tamper check knows.
+        initial: image of the initial state: what came with it is nobody's stub.
 
     Raises:
         Infrastructure: anything else that failed below us; not a verdict.
     """
     runs: list[tuple[GoalResult, ...]] = []
-    for number in range(1, settings.runs + 1):
+    modified: tuple[str, ...] = ()
+    for number in range(1, settings.verification.runs + 1):
+        spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose=f"verify-{number}", owner=owner)
         try:
-            with provider.open(subject.spec(f"verify-{number}")) as sandbox:
-                if inspect is not None and number == 1:
-                    inspect(sandbox)
+            with provider.open(spec) as sandbox:
+                if checkout is not None and number == 1:
+                    with _optional(provider, initial, limits, owner) as original:
+                        integrity = check_integrity(
+                            sandbox,
+                            checkout.path,
+                            targets,
+                            mocks=report.mocks if report is not None else (),
+                            allow_modified=settings.allow_modified,
+                            original=original,
+                        )
+                    if integrity.tampered:
+                        return _tampered(integrity)
+                    modified = integrity.modified
                 runs.append(tuple(run_goal(sandbox, goal, judge) for goal in targets))
         except ServiceNotReady as error:
             return _not_ready(error, runs)
         if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
             break
-    return _verdict(runs)
+    return _verdict(runs).model_copy(update={"modified": modified})
 
 
 def held_out(
-    provider: SandboxProvider, subject: Subject, goals: Sequence[Goal], judge: Judge
+    provider: SandboxProvider,
+    *,
+    image: str,
+    recipe: Recipe,
+    goals: Sequence[Goal],
+    judge: Judge,
+    limits: Limits = _DEFAULTS,
+    owner: str = "",
 ) -> tuple[GoalResult, ...]:
     """The goals that the set-up agent never saw, once, in one fresh container. Set-up goals run last: they change it.
 
@@ -185,28 +210,39 @@ def held_out(
         return ()
     order = sorted(range(len(goals)), key=lambda index: goals[index].category is Category.SETUP)
     results: dict[int, GoalResult] = {}
-    with provider.open(subject.spec("held-out")) as sandbox:
+    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="held-out", owner=owner)
+    with provider.open(spec) as sandbox:
         for index in order:
             results[index] = run_goal(sandbox, goals[index], judge)
     return tuple(results[index] for index in range(len(goals)))
 
 
-def offline(provider: SandboxProvider, subject: Subject, targets: Sequence[Goal], judge: Judge) -> Offline:
+def offline(
+    provider: SandboxProvider,
+    *,
+    image: str,
+    recipe: Recipe,
+    goals: Sequence[Goal],
+    judge: Judge,
+    limits: Limits = _DEFAULTS,
+    owner: str = "",
+) -> Offline:
     """The targets in a fresh container that has no route out.
 
     Raises:
         Infrastructure: the sandbox failed; a service that does not come up is an answer instead.
     """
+    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, network=False, purpose="offline", owner=owner)
     try:
-        with provider.open(subject.spec("offline", network=False)) as sandbox:
-            results = tuple(run_goal(sandbox, goal, judge) for goal in targets)
+        with provider.open(spec) as sandbox:
+            results = tuple(run_goal(sandbox, goal, judge) for goal in goals)
     except ServiceNotReady as error:
         return Offline(ok=False, reason=redact(error.message))
     verdicts = {result.judgement.verdict for result in results}
     failing = next((result for result in results if not result.matches), None)
-    ok = False if Verdict.MISMATCH in verdicts else None if Verdict.UNKNOWN in verdicts else True
     reason = f"{failing.goal.command}: {failing.judgement.reason}" if failing is not None else ""
-    return Offline(ok=ok, results=results, reason=redact(reason))
+    ok = None if Verdict.UNKNOWN in verdicts else True
+    return Offline(ok=False if Verdict.MISMATCH in verdicts else ok, results=results, reason=redact(reason))
 
 
 def run_goal(sandbox: Sandbox, goal: Goal, judge: Judge, *, limit: float | None = None) -> GoalResult:
@@ -224,16 +260,21 @@ def run_goal(sandbox: Sandbox, goal: Goal, judge: Judge, *, limit: float | None 
     return GoalResult(goal=goal, result=result, judgement=judgement)
 
 
+def failure_outcome(failing: GoalResult) -> Outcome:
+    """How an attempt ended for which this goal did not match."""
+    if failing.judgement.verdict is Verdict.UNKNOWN:
+        return Outcome.UNKNOWN
+    if failing.result.timed_out:
+        return Outcome.TIMEOUT
+    return Outcome.OUT_OF_MEMORY if failing.result.out_of_memory else Outcome.MISMATCH
+
+
 def _not_run(goal: Goal) -> GoalResult:
     return GoalResult(
         goal=goal,
         result=CommandResult(command=goal.command, exit_code=0, output=""),
         judgement=Judgement(verdict=Verdict.UNKNOWN, reason="not run: set-up goals are not part of the baseline"),
     )
-
-
-def _baseline_limit(goal: Goal, limits: Limits) -> float:
-    return min(limit for limit in (goal.timeout, limits.command_seconds, BASELINE_SECONDS) if limit is not None)
 
 
 def _lasting(changed: Iterable[str]) -> frozenset[str]:
@@ -244,6 +285,26 @@ def _lasting(changed: Iterable[str]) -> frozenset[str]:
         path
         for path in paths - around
         if not path.startswith(tuple(f"{trace}/" for trace in _PASSING_TRACES)) and path not in _PASSING_TRACES
+    )
+
+
+@contextmanager
+def _optional(provider: SandboxProvider, image: str | None, limits: Limits, owner: str) -> Iterator[Sandbox | None]:
+    if image is None:
+        yield None
+        return
+    with provider.open(SandboxSpec(image=image, limits=limits, purpose="initial", owner=owner)) as sandbox:
+        yield sandbox
+
+
+def _tampered(integrity: IntegrityReport) -> Verification:
+    shown = "; ".join(f"{violation.path}: {violation.detail}" for violation in integrity.tampered[:5])
+    more = f"; and {len(integrity.tampered) - 5} more" if len(integrity.tampered) > 5 else ""
+    return Verification(
+        outcome=Outcome.TAMPERED,
+        code=str(integrity.tampered[0].kind),
+        reason=redact(f"{shown}{more}"),
+        modified=integrity.modified,
     )
 
 
@@ -263,19 +324,11 @@ def _verdict(runs: Sequence[tuple[GoalResult, ...]]) -> Verification:
     for verdict in (Verdict.MISMATCH, Verdict.UNKNOWN):
         failing = next((result for run in runs for result in run if result.judgement.verdict is verdict), None)
         if failing is not None:
-            return _failed(_outcome(failing), failing, runs)
+            return _failed(failure_outcome(failing), failing, runs)
     if not by_target:
         return Verification(outcome=Outcome.UNKNOWN, reason="There was no target to verify.", runs=tuple(runs))
     reason = f"All {len(by_target)} targets match in {len(runs)} fresh containers."
     return Verification(outcome=Outcome.VERIFIED, reason=reason, runs=tuple(runs))
-
-
-def _outcome(failing: GoalResult) -> Outcome:
-    if failing.judgement.verdict is Verdict.UNKNOWN:
-        return Outcome.UNKNOWN
-    if failing.result.timed_out:
-        return Outcome.TIMEOUT
-    return Outcome.OUT_OF_MEMORY if failing.result.out_of_memory else Outcome.MISMATCH
 
 
 def _failed(

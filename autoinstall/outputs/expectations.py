@@ -318,9 +318,8 @@ def _take_quoted(description: str, command: str) -> tuple[str, tuple[str, ...], 
         quoted = next(group for group in match.groups() if group is not None).strip()
         if not quoted or quoted == command or command.startswith(f"{quoted} "):
             continue
-        before = _NEGATED.search(
-            _QUOTED.sub(lambda other: "." if other.end() <= match.start() else "", description[: match.start()])
-        )
+        # Earlier quotations count as ends of clauses.
+        before = _NEGATED.search(_QUOTED.sub(".", description[: match.start()]))
         target = absent if before and not _CLAUSE.search(before["rest"]) else present
         target[quoted] = None
     return _QUOTED.sub(" ", description), tuple(present), tuple(absent)

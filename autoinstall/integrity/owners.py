@@ -1,0 +1,170 @@
+"""Who put an executable script where it is: a package manager, whose records can be held against it, or somebody else."""
+
+import csv
+import hashlib
+import json
+import posixpath
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Collection
+from functools import cached_property
+
+from autoinstall.integrity.files import Files, in_workspace
+from autoinstall.integrity.table import integrity_table
+from autoinstall.sandbox.contract import TreeEntry
+
+_SHIM_TARGET = re.compile(r'"\$basedir/(?P<target>[^"]+)"')
+_NODE_PACKAGE = re.compile(r"^(?P<package>.*/node_modules/(?:@[^/]+/)?[^/]+)/(?P<file>.+)$")
+_SITE = re.compile(r"^(?P<site>.*/(?:site|dist)-packages)/(?P<dist>[^/]+\.(?:dist|egg)-info)/RECORD$")
+
+
+class Owners:
+    """Answers for one container.
+
+    Args:
+        tracked: the checkout's files, relative.
+    """
+
+    def __init__(self, files: Files, tracked: Collection[str]) -> None:
+        self.files = files
+        self.tracked = tracked
+
+    def complaint(self, script: TreeEntry) -> str:
+        """Why nobody trustworthy owns a script; empty where somebody does."""
+        if self._debian(script) or any(
+            marker.encode() in script.content[:2048] for marker in integrity_table().generated
+        ):
+            return ""
+        complaints = [complaint for complaint in (self._node(script), self._python(script)) if complaint is not None]
+        if "" in complaints:
+            return ""
+        return complaints[0] if complaints else "no package manager put it there"
+
+    @cached_property
+    def _md5sums(self) -> dict[str, str]:
+        """Path → MD5 of every file that Debian's packages brought; of conffiles, as they were brought."""
+        found: dict[str, str] = {}
+        for entry in self.files.sandbox.read_tree(["/var/lib/dpkg/info"]):
+            if entry.path.endswith(".md5sums"):
+                for line in entry.content.decode("utf-8", "replace").splitlines():
+                    digest, _, path = line.partition("  ")
+                    found[f"/{path}"] = digest
+        return found
+
+    def _debian(self, script: TreeEntry) -> bool:
+        aliases = {script.path, script.path.removeprefix("/usr"), f"/usr{script.path}"}
+        digest = hashlib.md5(script.content, usedforsecurity=False).hexdigest()
+        return any(self._md5sums.get(alias) == digest for alias in aliases)
+
+    def _node(self, script: TreeEntry) -> str | None:
+        """None where it is no Node package's; else the complaint."""
+        path = script.path
+        shim = _SHIM_TARGET.search(script.content.decode("utf-8", "replace")) if "/node_modules/.bin/" in path else None
+        if shim is not None:
+            resolved, file = self.files.resolve(posixpath.join(posixpath.dirname(path), shim["target"]))
+            if file is None:
+                return "its shim leads nowhere"
+            path = resolved[-1]
+        match = _NODE_PACKAGE.match(path)
+        if match is None:
+            return None
+        package = match["package"]
+        try:
+            described = json.loads(self.files.text(f"{package}/package.json") or "{}")
+        except json.JSONDecodeError:
+            described = {}
+        programs = described.get("bin") or {}
+        targets = (
+            [programs] if isinstance(programs, str) else list(programs.values()) if isinstance(programs, dict) else []
+        )
+        if not any(
+            posixpath.normpath(str(target)).removesuffix(".js") == match["file"].removesuffix(".js")
+            for target in targets
+        ):
+            return "its package does not name it as a program"
+        return self._npm_lock(package, str(described.get("name", "")))
+
+    def _npm_lock(self, package: str, name: str) -> str:
+        modules, _, inner = package.partition("/node_modules/")
+        lock = self.files.text(f"{modules}/node_modules/.package-lock.json")
+        if not lock:
+            return ""
+        try:
+            entries = json.loads(lock).get("packages", {})
+        except (json.JSONDecodeError, AttributeError):
+            return "npm's record of what it installed is broken"
+        entry = entries.get(f"node_modules/{inner}")
+        if entry is None:
+            return f"npm did not install the package {name or inner}"
+        resolved = str(entry.get("resolved", ""))
+        if entry.get("link") or resolved.startswith("file:"):
+            target = resolved.removeprefix("file:").strip("/")
+            inside = any(path == target or path.startswith(f"{target}/") or not target for path in self.tracked)
+            return "" if inside else f"the package {name} was installed from a directory of the set-up's own"
+        return ""
+
+    def _python(self, script: TreeEntry) -> str | None:
+        """None where no distribution records it; else the complaint, empty where its record holds."""
+        directory, name = posixpath.split(script.path)
+        if posixpath.basename(directory) not in {"bin", "sbin"}:
+            return None
+        prefix = posixpath.dirname(directory)
+        records = self.files.find(f"{prefix}/lib", "-maxdepth", "4", "-name", "RECORD")
+        for path in records:
+            site = _SITE.match(path)
+            text = self.files.text(path) if site is not None else ""
+            if site is None or f"/bin/{name}," not in text:
+                continue
+            return self._record(site["site"], site["dist"], text, script, name)
+        return None
+
+    def _record(self, site: str, dist: str, record: str, script: TreeEntry, name: str) -> str:
+        entries = {
+            posixpath.normpath(posixpath.join(site, row[0])): row[1]
+            for row in csv.reader(record.splitlines())
+            if len(row) >= 2
+        }
+        if not _holds(entries.get(script.path, ""), script.content):
+            return f"it differs from what {dist} brought"
+        origin = self.files.text(f"{site}/{dist}/direct_url.json")
+        if origin and (complaint := self._origin(origin, name)):
+            return complaint
+        tops = sorted(
+            {
+                path[len(site) + 1 :].partition("/")[0]
+                for path in entries
+                if path.startswith(f"{site}/") and path.endswith(".py")
+            }
+        )
+        for entry in self.files.sandbox.read_tree([f"{site}/{top}" for top in tops][:10]):
+            if entry.kind != "file" or not entry.path.endswith(".py"):
+                continue
+            expected = entries.get(entry.path)
+            if expected is not None and not _holds(expected, entry.content):
+                return f"{entry.path} differs from what {dist} brought"
+        return ""
+
+    def _origin(self, direct_url: str, name: str) -> str:
+        try:
+            url = str(json.loads(direct_url).get("url", ""))
+        except (json.JSONDecodeError, AttributeError):
+            return "the record of where it was installed from is broken"
+        if not url.startswith("file://"):
+            return ""
+        path = url.removeprefix("file://").rstrip("/")
+        inside = in_workspace(path)
+        known = path == "/workspace" or (
+            inside is not None and any(other.startswith(f"{inside}/") for other in self.tracked)
+        )
+        if known or (inside is not None and name not in integrity_table().runner_scripts):
+            return ""
+        return f"it was installed from {path}, which is the set-up's own"
+
+
+def _holds(recorded: str, content: bytes) -> bool:
+    """Whether a RECORD's hash is that of the content; one without a hash holds for nothing."""
+    algorithm, _, value = recorded.partition("=")
+    if algorithm not in {"sha256", "sha384", "sha512"}:
+        return False
+    digest = urlsafe_b64encode(hashlib.new(algorithm, content).digest()).decode().rstrip("=")
+    return digest == value.rstrip("=")
