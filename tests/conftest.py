@@ -1,0 +1,67 @@
+"""Fixtures of the tests that need a container engine. Where none answers they fail, and say what to do."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from autoinstall.sandbox.contract import Snapshot, WorkspaceSource
+from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The settings of this machine, with the data in a place of its own."""
+    return Settings(data=tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def provider(settings: Settings) -> Iterator[DockerProvider]:
+    """Sandboxes on the engine of this machine."""
+    provider = DockerProvider(settings)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="session")
+def engine(provider: DockerProvider) -> docker.DockerClient:
+    """The engine's client."""
+    return provider.client
+
+
+@pytest.fixture(scope="session")
+def base(provider: DockerProvider) -> Snapshot:
+    """The default base image; made if absent, which takes minutes once."""
+    return provider.ensure_base()
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
+    """A small checkout on the host."""
+    root = tmp_path_factory.mktemp("checkout")
+    (root / "src").mkdir()
+    (root / "README.md").write_text("A sample\n", encoding="utf-8")
+    (root / "src/main.py").write_text("print('hello')\n", encoding="utf-8")
+    (root / "run.sh").write_text("#!/bin/sh\necho ran\n", encoding="utf-8")
+    (root / "run.sh").chmod(0o700)
+    (root / "link").symlink_to("src/main.py")
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "First"]):
+        _git(root, *arguments)
+    return WorkspaceSource(path=str(root), commit=_git(root, "rev-parse", "HEAD"))
+
+
+def _git(root: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def workspace_image(provider: DockerProvider, base: Snapshot, source: WorkspaceSource) -> Iterator[Snapshot]:
+    """The sample checkout on the default base."""
+    snapshot = provider.build_workspace_image(base.digest, source, labels={"autoinstall.test": "1"})
+    yield snapshot
+    provider.remove_image(snapshot.reference)
