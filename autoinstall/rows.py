@@ -98,7 +98,7 @@ def _environment(ledger: Ledger, repository: RepositoryRecord) -> EnvironmentRec
         platform=f"linux/{_ARCHITECTURES.get(platform.machine(), platform.machine())}",
         base_image=ledger.base.reference if ledger.base else None,
         base_digest=ledger.base.digest if ledger.base else None,
-        start_script=start_script(report.recipe),
+        start_script=start_script(report.recipe.services),
         env=report.recipe.env,
         services=report.recipe.services,
         sidecars=report.recipe.sidecars,

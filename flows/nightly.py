@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures import Future as ThreadFuture
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,10 @@ def build_one(name: str, spec: RepositorySpec, data: Path, night_id: str, done: 
     return build_environment(spec, data=data, night_id=night_id, return_state=True)
 
 
+_BUILD_ONE: Any = build_one
+"""Without its signature: Prefect's runner types what a task *returns*, and takes a returned state for a coroutine."""
+
+
 def _was_done(spec: RepositorySpec, done: Done) -> bool:
     settings = current_runtime().settings
     try:
@@ -75,9 +80,11 @@ def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, 
     if reaped:
         get_run_logger().info("Removed what dead runs left: %s", reaped)
     report = NightReport(night_id, total=len(specs))
-    for spec, state in _run_all(specs, data, night_id, done, concurrency):
-        report.add(_row(spec, state))
-    report.finish()
+    try:
+        for spec, state in _run_all(specs, data, night_id, done, concurrency):
+            report.add(_row(spec, state))
+    finally:
+        report.finish()
     return _final_state(report)
 
 
@@ -87,27 +94,24 @@ def _run_all(
     """Each repository with its final state, as they end; at most `concurrency` of them exist at once."""
     waiting = iter(specs)
     running: dict[ThreadFuture[Any], tuple[RepositorySpec, PrefectConcurrentFuture[Any]]] = {}
+    runner: ThreadPoolTaskRunner[Any]
     with ThreadPoolTaskRunner(max_workers=concurrency) as runner:
-        exhausted = False
-        while running or not exhausted:
-            while not exhausted and len(running) < concurrency:
-                spec = next(waiting, None)
-                if spec is None:
-                    exhausted = True
-                    break
-                parameters = {
-                    "name": run_name(spec.url),
-                    "spec": spec,
-                    "data": data,
-                    "night_id": night_id,
-                    "done": done,
-                }
-                future = runner.submit(build_one, parameters)
-                running[future.wrapped_future] = (spec, future)
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for thread in finished:
-                spec, future = running.pop(thread)
-                yield spec, future.state
+        try:
+            while True:
+                for spec in islice(waiting, concurrency - len(running)):
+                    parameters = {"name": run_name(spec.url), "spec": spec, "data": data, "night_id": night_id}
+                    future: PrefectConcurrentFuture[Any] = runner.submit(_BUILD_ONE, {**parameters, "done": done})
+                    running[future.wrapped_future] = (spec, future)
+                if not running:
+                    return
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for thread in finished:
+                    spec, future = running.pop(thread)
+                    yield spec, future.state
+        except BaseException:
+            # The threads must not outlive the night: without their sandboxes they end at once.
+            current_runtime().provider.shutdown()
+            raise
 
 
 def _row(spec: RepositorySpec, state: State[Any]) -> NightRow:
@@ -152,7 +156,7 @@ def run_nightly(
     ensure_writable(data)
     read_list(list_file)
     with use_runtime(settings), tags("night"):
-        state = nightly(list_file, data=data, concurrency=concurrency, force=force, return_state=True)
+        state: Any = nightly(list_file, data=data, concurrency=concurrency, force=force, return_state=True)
         result = state.result(raise_on_failure=False)
     if isinstance(result, BaseException):
         raise result

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -47,8 +48,9 @@ class NightReport:
         self.rows: list[NightRow] = []
         self._night_id = night_id
         self._total = total
-        self._progress: UUID = create_progress_artifact(
-            progress=0.0, key=f"night-{night_id}", description=f"0 of {total} repositories"
+        # Prefect's artifact functions are coroutines only inside an event loop, and flows here run outside of one.
+        self._progress = cast(
+            UUID, create_progress_artifact(0.0, key=f"night-{night_id}", description=f"0 of {total} repositories")
         )
 
     def add(self, row: NightRow) -> None:

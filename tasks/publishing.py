@@ -5,7 +5,7 @@ from pathlib import Path
 from prefect import task
 
 from autoinstall.datasets.records import RunRecords
-from autoinstall.datasets.writer import write_run
+from autoinstall.datasets.writer import secrets_of, write_run
 from autoinstall.ledger import Ledger
 from autoinstall.sandbox.contract import Snapshot
 from tasks.policy import STAGE, count_retry
@@ -23,4 +23,4 @@ def publish_image(ledger: Ledger, snapshot: Snapshot, environment_id: str) -> Sn
 def publish_rows(ledger: Ledger, records: RunRecords, data: Path) -> None:
     """Write the run's rows; writing them again replaces them."""
     count_retry(ledger)
-    write_run(data, records)
+    write_run(data, records, secrets=secrets_of(ledger.settings))

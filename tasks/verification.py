@@ -1,5 +1,7 @@
 """Stage 5: verdicts from fresh containers, and what an accepted environment is worth."""
 
+from typing import Any
+
 from prefect import task
 
 from autoinstall.attempts import SetupAttempt
@@ -27,6 +29,7 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
         owner=ledger.run_id,
         checkout=ledger.known_checkout,
         report=attempt.report,
+        initial=ledger.known_initial.digest,
     )
 
 
@@ -37,7 +40,7 @@ def measure_quality(ledger: Ledger, attempt: SetupAttempt) -> Quality:
     if attempt.snapshot is None:
         raise ValueError("an attempt without an image has no quality")
     runtime, settings = current_runtime(), ledger.settings.verification
-    shared = {
+    shared: dict[str, Any] = {
         "image": attempt.snapshot.digest,
         "recipe": attempt.report.recipe,
         "judge": runtime.judge,

@@ -7,7 +7,7 @@ The shell rule: every command is a fresh `bash -c` in /workspace, as `user`, wit
 environment's env file sourced. `cd` and `export` do not outlive a call; `set_env` sets a variable for good.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -185,6 +185,7 @@ class SandboxProvider(Protocol):
 
         Raises:
             EngineUnavailable, EngineFailed, ImageUnavailable, DiskFull, ServiceNotReady.
+            Cancelled: after `shutdown`; commands that were under way then raise SandboxLost.
         """
         ...
 
@@ -221,6 +222,18 @@ class SandboxProvider(Protocol):
 
     def remove_image(self, reference: str) -> None:
         """Remove an image; one that is absent or in use is left alone without an error."""
+        ...
+
+    def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
+        """Remove containers, networks and images that processes left which are certainly dead; the names of what went.
+
+        Args:
+            keep: digests and references of environment images that somebody needs; None keeps all that have a name.
+        """
+        ...
+
+    def shutdown(self) -> None:
+        """Close every open sandbox now, whichever thread has it, and refuse new ones with `Cancelled`. Idempotent."""
         ...
 
 

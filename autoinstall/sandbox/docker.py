@@ -6,15 +6,15 @@ import logging
 import secrets
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
 from docker.types import LogConfig, Ulimit
 
-from autoinstall.errors import ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
-from autoinstall.sandbox import files, images, services, workspace
+from autoinstall.errors import Cancelled, ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
+from autoinstall.sandbox import files, images, reaper, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
@@ -236,6 +236,9 @@ class DockerProvider:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._lock = threading.Lock()
+        self._open: set[DockerSandbox] = set()
+        self._shut_down = False
 
     @cached_property
     def client(self) -> "DockerClient":
@@ -250,11 +253,17 @@ class DockerProvider:
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         check_disk(self.client, self._settings)
         sandbox = DockerSandbox(self.client, self._settings, spec)
+        with self._lock:
+            if self._shut_down:
+                raise Cancelled("The run was cancelled.")
+            self._open.add(sandbox)
         try:
             sandbox.start()
             yield sandbox
         finally:
             sandbox.close()
+            with self._lock:
+                self._open.discard(sandbox)
 
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
         check_disk(self.client, self._settings)
@@ -278,6 +287,25 @@ class DockerProvider:
             except docker.errors.APIError as error:
                 if error.status_code not in (404, 409):
                     raise
+
+    def tag(self, snapshot: Snapshot, reference: str) -> Snapshot:
+        repository, _, tag = reference.rpartition(":")
+        with engine_errors(f"name image {reference}"):
+            self.client.api.tag(snapshot.digest, repository, tag, force=True)
+        if snapshot.reference not in (reference, snapshot.digest):
+            self.remove_image(snapshot.reference)
+        return snapshot.model_copy(update={"reference": reference})
+
+    def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
+        report = reaper.reap(self.client, keep=keep)
+        return (*report.containers, *report.networks, *report.images)
+
+    def shutdown(self) -> None:
+        with self._lock:
+            self._shut_down = True
+            sandboxes = tuple(self._open)
+        for sandbox in sandboxes:
+            sandbox.close()
 
     def close(self) -> None:
         """Close the connections to the engine. Idempotent."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from autoinstall.errors import ImageUnavailable, SandboxLost, ServiceNotReady
+from autoinstall.errors import Cancelled, EngineFailed, ImageUnavailable, SandboxLost, ServiceNotReady
 from autoinstall.sandbox.contract import (
     WORKSPACE,
     Sandbox,
@@ -250,6 +250,7 @@ class ScriptedProvider:
         self.snapshots: list[Snapshot] = []
         self._images: dict[str, _Image] = {}
         self._numbers = itertools.count(1)
+        self._shut_down = False
 
     def respond(self, call: Call) -> Answer:
         """The answer to a command."""
@@ -265,6 +266,8 @@ class ScriptedProvider:
 
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
+        if self._shut_down:
+            raise Cancelled("The run was cancelled.")
         image = self._images.get(spec.image)
         if image is None:
             raise ImageUnavailable(f"The engine has no image {spec.image}.")
@@ -313,6 +316,24 @@ class ScriptedProvider:
     def labels(self, reference: str) -> Mapping[str, str]:
         """What an image was labelled with."""
         return self._images[reference].labels
+
+    def tag(self, snapshot: Snapshot, reference: str) -> Snapshot:
+        image = self._images.get(snapshot.digest)
+        if image is None:
+            raise EngineFailed(f"The engine has no image {snapshot.digest}.")
+        named = snapshot.model_copy(update={"reference": reference})
+        self._images.pop(snapshot.reference, None)
+        self._images[reference] = self._images[snapshot.digest] = _Image(image.files, named)
+        return named
+
+    def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
+        del keep  # one process owns all of it, and it is alive
+        return ()
+
+    def shutdown(self) -> None:
+        self._shut_down = True
+        for sandbox in self.opened:
+            sandbox.close()
 
     def commit(self, sandbox: ScriptedSandbox, labels: Mapping[str, str]) -> Snapshot:
         """Keep a sandbox's files as an image."""
