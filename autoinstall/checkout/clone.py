@@ -101,6 +101,7 @@ class Cloner:
         if local.text("cat-file", "-t", sha) != "commit":
             raise CommitNotFound(f"{sha} of {self.repository} is not a commit.", hint="Give the SHA of a commit.")
         _leave_only(local, sha, known.branch_name)
+        self._abbreviate_alike(local, sha)
         if not exact:
             local.bytes("repack", "-a", "-d", "-q")
             local.bytes("prune", "--expire=now")
@@ -117,6 +118,14 @@ class Cloner:
             submodules=submodules,
             warnings=_lfs_warnings(directory, sizes),
         )
+
+    def _abbreviate_alike(self, git: Git, sha: str) -> None:
+        """The more objects a repository has, the longer are git's short names, which `git describe` ends in: ours
+        become as long as the full repository's, where that is at hand to ask."""
+        source = self.remote.path
+        if source is not None and source.is_dir():
+            short = git.at(source).text("rev-parse", "--short", sha)
+            git.bytes("config", "core.abbrev", str(len(short)))
 
     def _verified_date(self, directory: Path, sha: str) -> datetime:
         """The committer date, read back from the finished checkout."""

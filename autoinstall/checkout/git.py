@@ -126,7 +126,7 @@ class Git:
     def _successful(self, arguments: Sequence[str], size: Callable[[], int] | None = None) -> Finished:
         finished = self._run(arguments, size)
         if finished.code != 0:
-            message = _gist(finished.stderr, self.remote.secrets if self.remote else ())
+            message = gist(finished.stderr, self.remote.secrets if self.remote else ())
             raise GitFailed(classify(message), message)
         return finished
 
@@ -192,7 +192,7 @@ def failure_patterns() -> tuple[tuple[Failure, re.Pattern[str]], ...]:
     )
 
 
-def _gist(stderr: str, secrets: tuple[str, ...]) -> str:
+def gist(stderr: str, secrets: tuple[str, ...]) -> str:
     """The lines that matter, without progress, at most 600 characters."""
     lines = [line.strip() for line in stderr.splitlines() if not _PROGRESS.match(line)]
     telling = [line for line in lines if _TELLING.match(line)]

@@ -95,7 +95,7 @@ def _follow(
 ) -> tuple[bytes, bytes]:
     """Reads both pipes until they end or the process does."""
     output, errors = bytearray(), bytearray()
-    started = moved = time.monotonic()
+    started = moved = measured = time.monotonic()
     size = 0
     with selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ, output)
@@ -114,9 +114,10 @@ def _follow(
                 raise Cancelled("The clone was cancelled.")
             if not ready and _has_ended(process):
                 break  # some grandchild still holds the pipes
-            grown = bounds.size() if bounds.size else 0
-            if grown != size:
-                size, moved = grown, now
+            if bounds.size and now - measured >= _POLL_SECONDS:  # not at every line of progress
+                measured, grown = now, bounds.size()
+                if grown != size:
+                    size, moved = grown, now
             if size > bounds.max_bytes or len(output) > MAX_STDOUT:
                 raise RepositoryTooLarge(
                     f"The repository is larger than {bounds.max_bytes // 2**20} MiB.",

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from autoinstall.errors import InvalidUrl
 from autoinstall.redaction import redact, without_userinfo
@@ -30,7 +30,14 @@ class Remote:
 
     @property
     def is_local(self) -> bool:
-        return self.address.startswith(("/", "file://"))
+        return self.path is not None
+
+    @property
+    def path(self) -> Path | None:
+        """Of a local repository."""
+        if self.address.startswith("file://"):
+            return Path(unquote(urlsplit(self.address).path))
+        return Path(self.address) if self.address.startswith("/") else None
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -154,9 +161,14 @@ def _covers(prefix: str, url: str) -> bool:
 def _existing(address: str) -> str:
     """A local repository with or without `.git` at its end, whichever there is; git never drops one."""
     bare = address.rstrip("/").removesuffix(".git")
-    is_url = address.startswith("file://")
-    for candidate in (f"{bare}.git", bare):
-        parts = urlsplit(candidate) if is_url else None
-        if Path(unquote(parts.path) if parts else candidate).exists():
-            return urlunsplit(parts._replace(netloc="")) if parts else candidate
+    asked = address.rstrip("/")
+    for candidate in (asked, bare, f"{bare}.git"):
+        remote = Remote(candidate)
+        if remote.path is not None and _is_repository(remote.path):
+            return candidate
     return address
+
+
+def _is_repository(path: Path) -> bool:
+    """Or a bundle. A folder that only groups repositories is none."""
+    return path.is_file() or (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())

@@ -100,6 +100,21 @@ def test_the_checkout_stands_alone(upstream: Path, tmp_path: Path) -> None:
     assert git(made.path, "fsck", "--strict") == ""
 
 
+def test_descriptions_are_as_long_as_the_full_repositorys(upstream: Path, tmp_path: Path) -> None:
+    # More objects on another branch make git's short names longer.
+    blob = "blob\nmark :{0}\ndata {1}\n{0}\n"
+    entries = "".join(f"M 100644 :{n} f{n}\n" for n in range(1, 16_501))
+    stream = "".join(blob.format(n, len(str(n))) for n in range(1, 16_501))
+    stream += f"commit refs/heads/other\ncommitter A <a@example.org> 0 +0000\ndata 1\nx\n{entries}"
+    done = subprocess.run(["git", "fast-import", "--quiet"], cwd=upstream, input=stream, text=True, check=True)
+    assert done.returncode == 0
+    two = sha(upstream, "trunk~1")
+    made = checkout(RepositorySpec(url=str(upstream), ref=two), tmp_path / "out", settings_for(tmp_path))
+    described = git(made.path, "describe")
+    assert described == git(upstream, "describe", two)
+    assert len(described) > len("v1-1-g0123456")
+
+
 def test_branch_and_tag_of_one_name(upstream: Path, tmp_path: Path) -> None:
     git(upstream, "branch", "v1", "trunk")
     assert resolve(RepositorySpec(url=str(upstream), ref="v1"), settings_for(tmp_path)) == sha(upstream, "refs/tags/v1")
@@ -233,7 +248,7 @@ def test_the_process_group_dies_at_the_deadline(tmp_path: Path) -> None:
             environment={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
             bounds=Bounds(timeout=1, stall=30, max_bytes=1),
         )
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     pid = int(pid_file.read_text())
     until = time.monotonic() + 5
     while _alive(pid) and time.monotonic() < until:
@@ -260,7 +275,7 @@ def test_a_background_child_does_not_hold_the_call(tmp_path: Path) -> None:
         bounds=Bounds(timeout=30, stall=30, max_bytes=1),
     )
     assert (done.code, done.stdout) == (0, b"done\n")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_standing_still_is_a_timeout(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from checkout_remotes import git, make_repository
 
 from autoinstall.checkout import checkout, resolve
 from autoinstall.checkout.git import Failure, classify, environment, failure_patterns
@@ -118,9 +119,18 @@ def test_the_longest_mirror_prefix_wins_and_gets_no_foreign_login() -> None:
 @pytest.mark.parametrize("there", ["n.git", "n"])
 @pytest.mark.parametrize("asked", ["n", "n.git", "n/", "n.git/"])
 def test_a_local_mirror_is_found_with_and_without_suffix(there: str, asked: str, tmp_path: Path) -> None:
-    (tmp_path / "o" / there).mkdir(parents=True)
+    git(make_repository(tmp_path / "source"), "clone", "-q", "--bare", ".", str(tmp_path / "o" / there))
     configured = settings(git_mirrors={"https://example.org/": f"file://{tmp_path}/"})
     assert locate(f"https://example.org/o/{asked}", configured).address == f"file://{tmp_path}/o/{there}"
+
+
+def test_a_local_path_means_what_it_says_where_both_are_there(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "n")
+    git(source, "clone", "-q", "--bare", ".", str(tmp_path / "n.git"))
+    (tmp_path / "group" / "inner").mkdir(parents=True)
+    git(source, "clone", "-q", "--bare", ".", str(tmp_path / "group.git"))
+    for asked, found in (("n", "n"), ("n.git", "n.git"), ("group", "group.git")):
+        assert locate(str(tmp_path / asked), settings()).address == str(tmp_path / found)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +154,7 @@ def test_a_relative_url_cannot_climb_out_of_the_host() -> None:
 
 
 def test_submodules_reach_local_paths_through_mirrors_alone(tmp_path: Path) -> None:
-    (tmp_path / "m.git").mkdir()
+    git(make_repository(tmp_path / "source"), "clone", "-q", "--bare", ".", str(tmp_path / "m.git"))
     configured = settings(git_mirrors={"https://h/": f"file://{tmp_path}/"})
     assert locate("https://h/m", configured, trusted=False).is_local
     for url in (f"file://{tmp_path}/m.git", str(tmp_path / "m.git")):
