@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from autoinstall.datasets.records import RETRIED_OUTCOMES, EnvironmentRecord
+from autoinstall.datasets.records import RETRIED_OUTCOMES, EnvironmentRecord, Record, RepositoryRecord
 from autoinstall.datasets.schemas import SCHEMAS, Dataset, from_row
 from autoinstall.errors import BadInput, StorageFailed
 from autoinstall.values import Outcome
@@ -65,6 +65,22 @@ def environments(data: Path | str) -> tuple[EnvironmentRecord, ...]:
     return tuple(sorted((environment_from(row) for row in rows), key=lambda record: record.finished_at))
 
 
+def repositories(data: Path | str) -> tuple[RepositoryRecord, ...]:
+    """The last run of each (repository, commit, configuration), oldest first.
+
+    Raises:
+        StorageFailed: the dataset cannot be read, or a row of it is malformed.
+    """
+    last: dict[tuple[str, str | None, str], RepositoryRecord] = {}
+    rows = load_table(Path(data), Dataset.REPOSITORIES).to_pylist()
+    records = [_record(Dataset.REPOSITORIES, row, RepositoryRecord) for row in rows]
+    for record in sorted(records, key=lambda record: record.finished_at):
+        key = record.repository, record.commit, record.configuration
+        last.pop(key, None)
+        last[key] = record
+    return tuple(last.values())
+
+
 def find_environment(data: Path | str, id_or_prefix: str) -> EnvironmentRecord:
     """The environment of that id, or the only one whose id starts like that.
 
@@ -95,13 +111,7 @@ def environment_from(row: Mapping[Any, Any] | pd.Series) -> EnvironmentRecord:
     Raises:
         StorageFailed: it is not a row of that dataset.
     """
-    plain = {str(name): _plain(value) for name, value in dict(row).items()}
-    try:
-        record = from_row(Dataset.ENVIRONMENTS, plain)
-    except (ValidationError, TypeError, KeyError, json.JSONDecodeError) as error:
-        raise StorageFailed(f"This is not a row of the environments dataset: {error}.") from error
-    assert isinstance(record, EnvironmentRecord)
-    return record
+    return _record(Dataset.ENVIRONMENTS, row, EnvironmentRecord)
 
 
 def done_keys(data: Path | str) -> frozenset[tuple[str, str, str]]:
@@ -123,6 +133,20 @@ def done_keys(data: Path | str) -> frozenset[tuple[str, str, str]]:
         and row["outcome"] not in RETRIED_OUTCOMES
         and (row["outcome"] != Outcome.VERIFIED or row["environment_id"] in accepted)
     )
+
+
+_R = TypeVar("_R", bound=Record)
+
+
+def _record(dataset: Dataset, row: Mapping[Any, Any] | pd.Series, kind: type[_R]) -> _R:
+    plain = {str(name): _plain(value) for name, value in dict(row).items()}
+    try:
+        record = from_row(dataset, plain)
+    except (ValidationError, TypeError, KeyError, json.JSONDecodeError) as error:
+        raise StorageFailed(f"This is not a row of the {dataset} dataset: {error}.") from error
+    if not isinstance(record, kind):
+        raise TypeError(f"{dataset} has no {kind.__name__}")
+    return record
 
 
 def _plain(value: Any) -> Any:

@@ -53,6 +53,7 @@ def reap(
     keep: Collection[str] | None = None,
     live_owners: Collection[str] = (),
     workspace_days: float = WORKSPACE_DAYS,
+    dry_run: bool = False,
 ) -> ReapReport:
     """Remove containers (with their anonymous volumes), networks and images of ours whose process is certainly dead:
     one of this machine, by boot, pid and start time. What another host's process holds is left alone.
@@ -62,17 +63,19 @@ def reap(
             names. None keeps every tagged one, and only untagged leftovers go.
         live_owners: owners whose things stay whatever became of the process that made them.
         workspace_days: workspace images older than this go, unless something uses them.
+        dry_run: only report what would be removed.
 
     Raises:
         EngineUnavailable: the engine does not answer.
     """
-    return _Reaper(client, frozenset(live_owners)).reap(keep, workspace_days)
+    return _Reaper(client, frozenset(live_owners), dry_run).reap(keep, workspace_days)
 
 
 class _Reaper:
-    def __init__(self, client: "DockerClient", live_owners: frozenset[str]) -> None:
+    def __init__(self, client: "DockerClient", live_owners: frozenset[str], dry_run: bool) -> None:
         self._api: Any = client.api  # the SDK's own annotations leave most of these calls out
         self._live_owners = live_owners
+        self._dry_run = dry_run
         self._failed: list[str] = []
 
     def reap(self, keep: Collection[str] | None, workspace_days: float) -> ReapReport:
@@ -93,7 +96,8 @@ class _Reaper:
             if labels.get(KIND) in _CONTAINERS and self._is_abandoned(labels):
                 name = container["Names"][0].lstrip("/") if container.get("Names") else container["Id"]
                 with self._noting(name):
-                    remove_container(self._api, container["Id"])
+                    if not self._dry_run:
+                        remove_container(self._api, container["Id"])
                     yield name
 
     def _networks(self) -> Iterator[str]:
@@ -102,7 +106,8 @@ class _Reaper:
         for network in found:
             if self._is_abandoned(network["Labels"]):
                 with self._noting(network["Name"]), engine_errors("remove a network"):
-                    self._api.remove_network(network["Id"])
+                    if not self._dry_run:
+                        self._api.remove_network(network["Id"])
                     yield network["Name"]
 
     def _images(self, keep: Collection[str] | None, workspace_days: float) -> Iterator[str]:
@@ -115,7 +120,8 @@ class _Reaper:
                 # By tag where it has some: then one that somebody else tagged too stays theirs.
                 for reference in [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES] or [image["Id"]]:
                     with self._noting(reference), engine_errors("remove an image"):
-                        self._api.remove_image(reference)
+                        if not self._dry_run:
+                            self._api.remove_image(reference)
                         yield reference
 
     def _is_leftover(

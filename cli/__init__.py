@@ -1,0 +1,1 @@
+"""The commands: they parse, call a flow or the domain, and print."""

@@ -1,0 +1,74 @@
+"""What the command line says, as the values that the rest works with."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from autoinstall.errors import BadInput, InvalidUrl
+from autoinstall.goals_file import read_goals
+from autoinstall.settings import AgentSettings, Settings, get_settings
+from autoinstall.values import RepositorySpec
+
+
+class Agent(StrEnum):
+    """Families of agents that can play all roles."""
+
+    RULES = "rules"
+
+
+def settings_for(data: Path | None = None, agent: Agent | None = None) -> Settings:
+    """The process's settings, with what the command line overrides.
+
+    Raises:
+        BadInput: a variable or the .env file has a value that is not allowed.
+    """
+    try:
+        settings = get_settings()
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise BadInput(
+            f"The settings are not usable: {wrong}.", hint="See the AUTOINSTALL_* variables and .env."
+        ) from None
+    update: dict[str, object] = {}
+    if data is not None:
+        update["data"] = data.expanduser().absolute()
+    if agent is not None:
+        # One family plays every role; finer choices are made by AUTOINSTALL_AGENTS__*.
+        update["agents"] = AgentSettings(goal_setter=agent.value, installer=(agent.value,), judge=agent.value)
+    return settings.model_copy(update=update)
+
+
+def spec_of(repository: str, goals: Path | None = None) -> RepositorySpec:
+    """`URL[@REF]`, and the goals of a file where one is given.
+
+    Raises:
+        InvalidUrl: there is no URL, or nothing behind the @.
+        InvalidGoals: the goals file cannot be used.
+    """
+    url, ref = split_ref(repository.strip())
+    if not url:
+        raise InvalidUrl("The repository's URL is empty.", hint="Give it as URL or URL@REF.")
+    if ref == "":
+        raise InvalidUrl(f"No ref follows the @ of {url}@.", hint="Give it as URL or URL@REF.")
+    return RepositorySpec(url=url, ref=ref, goals=read_goals(goals) if goals else None)
+
+
+def split_ref(repository: str) -> tuple[str, str | None]:
+    """URL and ref. Only an @ in the path separates them: one before it belongs to the user of a URL, and one that
+    begins a path's part (`/@scope/name`) to the name. A local path that exists as it stands has no ref."""
+    if repository.startswith(("/", ".", "~")) and Path(repository).expanduser().exists():
+        return repository, None
+    scheme, mark, rest = repository.partition("://")
+    if not mark:
+        scheme, rest = "", repository
+    head = len(scheme) + len(mark)
+    # scp-like (user@host:path) and local paths have no scheme; of all others the path begins at the first slash.
+    separator = ":" if not mark and ":" in rest.partition("/")[0] else "/"
+    start = rest.find(separator)
+    if start < 0:
+        return repository, None
+    at = rest.rfind("@", start + 1)
+    if at < 0 or rest[at - 1] == "/":
+        return repository, None
+    return repository[: head + at], rest[at + 1 :]

@@ -1,0 +1,290 @@
+"""The `autoinstall` command.
+
+Exit codes: 0 it worked (a verified environment), 1 a defect of the product, 2 bad input, 3 discarded or no longer
+verified, 4 infrastructure, 130 interrupted. Results go to stdout, everything else to stderr.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.arguments import Agent, settings_for, spec_of
+from cli.boundary import Exit, boundary, err, exit_of, out, print_json
+
+# What a command needs is imported inside it: `--help` stays fast, and nothing starts Prefect without need.
+
+app = typer.Typer(
+    name="autoinstall",
+    help="Turns git repositories into verified, runnable environments.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+DataOption = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Directory of the datasets.")]
+AgentOption = Annotated[Agent | None, typer.Option("--agent", help="Who does the work.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show all of Prefect's log.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An environment's id, or its beginning.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from autoinstall.datasets.records import product_version
+
+        out.print(f"autoinstall {product_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version_: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Turns git repositories into verified, runnable environments."""
+
+
+@app.command()
+def run(
+    repository: Annotated[str, typer.Argument(metavar="URL[@REF]", help="Repository, and branch, tag or commit.")],
+    *,
+    data: DataOption = None,
+    goals: Annotated[
+        Path | None, typer.Option("--goals", metavar="FILE", help="JSON list of {command, description, exit_codes?}.")
+    ] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Build an environment of one repository.
+
+    Exits with 0 where it is verified, 3 where it is discarded, 4 where infrastructure failed, 2 for bad input.
+    """
+    with boundary(as_json=as_json):
+        settings = settings_for(data, agent)
+        spec = spec_of(repository, goals)
+        from cli.progress import flow_session
+
+        with flow_session(verbose=verbose):
+            from flows.build_environment import run_build
+
+            row = run_build(spec, data=settings.data, settings=settings).repository
+        if as_json:
+            from autoinstall.datasets.records import summary_of
+
+            print_json(summary_of(row))
+        else:
+            from cli import tables
+
+            out.print(tables.repository(row, settings.data))
+        raise typer.Exit(exit_of(row.outcome))
+
+
+@app.command()
+def nightly(
+    repositories: Annotated[
+        Path,
+        typer.Option("--repositories", metavar="FILE", help="CSV, JSON Lines or Parquet: url, ref, goals, …"),
+    ],
+    *,
+    data: DataOption = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Repositories under way at once.")] = 2,
+    force: Annotated[bool, typer.Option("--force", help="Do again what was done before.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Build environments of a list of repositories; those done before are skipped.
+
+    Exits with 0 whatever was discarded, and with 4 where infrastructure failed for every repository.
+    """
+    with boundary(as_json=as_json):
+        settings = settings_for(data, agent)
+        from cli.progress import flow_session
+
+        with flow_session(verbose=verbose):
+            from flows.nightly import run_nightly
+
+            rows = run_nightly(
+                repositories, data=settings.data, settings=settings, concurrency=concurrency, force=force
+            )
+        if as_json:
+            print_json({"data": settings.data, "repositories": [row.model_dump(mode="json") for row in rows]})
+        else:
+            from cli import tables
+
+            out.print(tables.outcomes(rows))
+            out.print(tables.where(settings.data), markup=False)
+        codes = {exit_of(row.outcome) for row in rows}
+        raise typer.Exit(Exit.INFRASTRUCTURE if codes == {Exit.INFRASTRUCTURE} else Exit.OK)
+
+
+@app.command()
+def report(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show what came out so far: outcomes, yield, cost."""
+    with boundary(as_json=as_json):
+        settings = settings_for(data)
+        from autoinstall.datasets.reader import repositories
+        from autoinstall.datasets.schemas import Dataset
+        from autoinstall.datasets.statistics import yield_statistics
+
+        found = yield_statistics(settings.data)
+        if as_json:
+            paths = {dataset.value: settings.data / dataset for dataset in Dataset}
+            print_json({**found.model_dump(mode="json"), "datasets": paths})
+            return
+        from cli import tables
+
+        if not found.total:
+            out.print(f"Nothing ran yet with datasets in {settings.data}.", markup=False)
+            return
+        out.print(tables.outcomes(repositories(settings.data)))
+        out.print()
+        out.print(tables.statistics(found))
+        out.print(tables.where(settings.data), markup=False)
+
+
+@app.command()
+def environments(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the accepted environments."""
+    with boundary(as_json=as_json):
+        settings = settings_for(data)
+        from autoinstall.datasets.reader import environments as read
+
+        records = read(settings.data)
+        if as_json:
+            print_json([record.model_dump(mode="json") for record in records])
+            return
+        from cli import tables
+
+        if records:
+            out.print(tables.environments(records))
+        else:
+            out.print(f"There is no environment in {settings.data} yet.", markup=False)
+
+
+@app.command()
+def shell(
+    environment: IdArgument,
+    command: Annotated[
+        str | None, typer.Option("-c", metavar="COMMAND", help="Run one command and exit with its exit code.")
+    ] = None,
+    data: DataOption = None,
+) -> None:
+    """Open a shell in a fresh container of an environment, its services started."""
+    with boundary():
+        settings = settings_for(data)
+        from autoinstall.datasets.reader import find_environment
+        from autoinstall.environment import open_environment
+        from autoinstall.sandbox.docker import DockerProvider
+        from cli.terminal import attach
+
+        record = find_environment(settings.data, environment)
+        if command is None and not sys.stdin.isatty():
+            command = sys.stdin.read()
+        provider = DockerProvider(settings)
+        with open_environment(record, settings=settings, provider=provider, purpose="shell") as opened:
+            if command is not None:
+                result = opened.run(command)
+                sys.stdout.write(result.output)
+                sys.stdout.flush()
+                raise typer.Exit(result.exit_code)
+            err.print(f"[dim]{record.environment_id}: a fresh container, gone when you leave it (exit or ^D).[/]")
+            raise typer.Exit(attach(provider.client, opened.sandbox.id))
+
+
+@app.command()
+def verify(environment: IdArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Run the targets of an environment again, from its row alone, in fresh containers.
+
+    Exits with 0 where it is still verified, with 3 where it is not, and with 4 where that could not be told.
+    """
+    with boundary(as_json=as_json):
+        settings = settings_for(data)
+        from autoinstall.datasets.reader import find_environment
+        from autoinstall.datasets.records import Target
+        from autoinstall.environment import reverify
+
+        record = find_environment(settings.data, environment)
+        found = reverify(record, settings=settings)
+        results = next((run for run in found.runs if not all(result.matches for result in run)), None)
+        results = results if results is not None else (found.runs[-1] if found.runs else ())
+        if as_json:
+            print_json(
+                {
+                    "environment_id": record.environment_id,
+                    "outcome": found.outcome,
+                    "reason": found.reason,
+                    "runs": len(found.runs),
+                    "targets": [
+                        Target.of(result).model_dump(mode="json", include=_SHOWN_OF_TARGETS) for result in results
+                    ],
+                }
+            )
+        else:
+            from cli import tables
+
+            out.print(f"{tables.outcome_text(found.outcome)}  {record.environment_id}")
+            out.print(found.reason, markup=False)
+            out.print(tables.goal_results(results))
+        raise typer.Exit(exit_of(found.outcome))
+
+
+_SHOWN_OF_TARGETS = {"command", "description", "exit_code", "verdict", "reason"}
+
+
+@app.command()
+def prune(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove containers, networks and images that dead runs left behind; environments stay."""
+    with boundary(as_json=as_json):
+        settings = settings_for()
+        from autoinstall.sandbox.engine import connect
+        from autoinstall.sandbox.reaper import reap
+
+        client = connect(settings)
+        try:
+            found = reap(client, dry_run=dry_run)
+        finally:
+            client.close()
+        if as_json:
+            print_json({**found.model_dump(mode="json"), "dry_run": dry_run})
+        else:
+            verb = "would be removed" if dry_run else "removed"
+            for kind in ("containers", "networks", "images"):
+                for name in getattr(found, kind):
+                    out.print(f"{kind[:-1]} {name} {verb}", markup=False)
+            for failure in found.failed:
+                err.print(f"not removed: {failure}", markup=False)
+            out.print(f"{found.total} {verb}." if found.total else "There is nothing to remove.")
+        raise typer.Exit(Exit.INFRASTRUCTURE if found.failed else Exit.OK)
+
+
+@app.command()
+def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Look whether this machine can do a run. Exits with 4 where it cannot."""
+    with boundary(as_json=as_json):
+        settings = settings_for(data)
+        from autoinstall.doctor import Status, examine
+        from cli import tables
+
+        checks = examine(settings)
+        if as_json:
+            print_json([check.model_dump(mode="json") for check in checks])
+        else:
+            out.print(tables.checks(checks))
+        failed = any(check.status is Status.FAIL for check in checks)
+        raise typer.Exit(Exit.INFRASTRUCTURE if failed else Exit.OK)
+
+
+def main() -> None:
+    """The console script's entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

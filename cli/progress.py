@@ -1,0 +1,64 @@
+"""Running flows from the command line: what of Prefect is shown there, and where it keeps its runs."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.markup import escape
+
+from cli.boundary import err
+
+_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
+
+_DEFAULTS = {
+    # A slow machine takes longer than Prefect's 20 seconds to bring its own server up.
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_CLI_PROMPT": "false",
+}
+
+_SKIPPED = ("Beginning ", "Created ", "View at", "Submitted ", "Executing ")
+"""Beginnings of Prefect's own messages that say nothing to somebody who watches one night."""
+
+
+@contextmanager
+def flow_session(*, verbose: bool) -> Iterator[None]:
+    """To be entered before Prefect is imported: it reads its settings then.
+
+    Runs are kept in Prefect's own database as ever; only its console log is replaced by one line an event, or left as
+    it is with `verbose`.
+    """
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    if verbose:
+        yield
+        return
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    import prefect  # noqa: F401 - sets its logging up, which would undo what follows
+
+    handler = _Lines()
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+class _Lines(logging.Handler):
+    """One line on stderr for each event of a flow or task run."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):
+            message = str(record.msg)
+        if message.startswith(_SKIPPED) or (record.levelno < logging.INFO):
+            return
+        run = getattr(record, "task_run_name", None) or getattr(record, "flow_run_name", "")
+        first = message.splitlines()[0] if message else ""
+        colour = "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else "dim"
+        err.print(f"[{colour}]{escape(str(run))}[/] {escape(first[:300])}")

@@ -1,0 +1,192 @@
+"""What commands print for people."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from autoinstall.datasets.records import EnvironmentRecord, RepositoryRecord
+from autoinstall.datasets.schemas import Dataset
+from autoinstall.datasets.statistics import Share, YieldStatistics
+from autoinstall.values import GoalResult, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from autoinstall.doctor import Check
+
+UI_HINT = "prefect server start"
+UI_ADDRESS = "http://127.0.0.1:4200"
+
+_COLOURS = {Outcome.VERIFIED: "green", Outcome.INFRASTRUCTURE: "magenta", Outcome.CANCELLED: "magenta"}
+_MARKS = {Verdict.MATCHES: "[green]✓[/]", Verdict.MISMATCH: "[red]✗[/]", Verdict.UNKNOWN: "[yellow]?[/]", None: " "}
+
+
+class Ended(Protocol):
+    """What a row of outcomes is made of: a repository's record, or a night's shorter one."""
+
+    @property
+    def repository(self) -> str: ...
+    @property
+    def outcome(self) -> Outcome | None: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def environment_id(self) -> str | None: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def held_out_passed(self) -> int | None: ...
+    @property
+    def held_out_total(self) -> int | None: ...
+
+
+def outcome_text(outcome: Outcome | None) -> str:
+    """The outcome, coloured; a repository without one was done before and skipped."""
+    if outcome is None:
+        return "[dim]skipped[/]"
+    colour = {Outcome.VERIFIED: "green", Outcome.INFRASTRUCTURE: "magenta", Outcome.CANCELLED: "magenta"}.get(
+        outcome, "red"
+    )
+    return f"[{colour}]{outcome}[/]"
+
+
+def outcomes(rows: Sequence[Ended]) -> Table:
+    """One line a repository."""
+    table = Table("repository", "outcome", box=None, pad_edge=False, header_style="bold")
+    for title in ("attempts", "seconds", "held-out"):
+        table.add_column(title, justify="right")
+    table.add_column("environment, or why not", overflow="fold")
+    for row in rows:
+        table.add_row(
+            escape(short(row.repository)),
+            outcome_text(row.outcome),
+            str(row.attempts) if row.attempts else "",
+            f"{row.seconds:.0f}" if row.seconds else "",
+            _held_out(row.held_out_passed, row.held_out_total),
+            escape(row.environment_id or one_line(row.reason)),
+        )
+    return table
+
+
+def repository(row: RepositoryRecord, data: Path) -> RenderableType:
+    """The result of one run: verdicts, and what to do next."""
+    lines = [f"{outcome_text(row.outcome)}  {escape(row.repository)} at {(row.commit or 'unknown commit')[:12]}"]
+    if row.reason:
+        lines.append(escape(row.reason.strip()))
+    for target in row.targets:
+        lines.append(f"  {_MARKS[target.verdict]} {escape(one_line(target.command))}")
+        if target.reason:
+            lines.append(f"    [dim]{escape(one_line(target.reason))}[/]")
+    lines.append(f"{row.attempts} attempt(s), {row.seconds:.0f} s{_quality(row)}")
+    if row.environment_id:
+        lines += ["", f"Open a shell in it:  autoinstall shell {row.environment_id} --data {escape(str(data))}"]
+    return Text.from_markup("\n".join(lines))
+
+
+def goal_results(results: Sequence[GoalResult]) -> RenderableType:
+    """Commands with their verdicts."""
+    return Text.from_markup(
+        "\n".join(
+            f"  {_MARKS[result.judgement.verdict]} {escape(one_line(result.goal.command))}\n"
+            f"    [dim]exit code {result.result.exit_code}, {result.result.duration:.1f} s: "
+            f"{escape(one_line(result.judgement.reason))}[/]"
+            for result in results
+        )
+    )
+
+
+def environments(records: Sequence[EnvironmentRecord]) -> Table:
+    """One line an environment."""
+    table = Table("id", "repository", "commit", "accepted", box=None, pad_edge=False, header_style="bold")
+    table.add_column("held-out", justify="right")
+    table.add_column("offline")
+    for record in records:
+        table.add_row(
+            record.environment_id,
+            escape(short(record.repository)),
+            (record.commit or "")[:12],
+            f"{record.finished_at:%Y-%m-%d %H:%M}",
+            _held_out(record.held_out_passed, record.held_out_total),
+            {True: "yes", False: "no", None: ""}[record.offline_ok],
+        )
+    return table
+
+
+def statistics(found: YieldStatistics) -> RenderableType:
+    """Yield and what it cost."""
+    rate = f"{found.yield_rate:.0%}" if found.yield_rate is not None else "none decided"
+    lines = [f"[bold]{found.verified}[/] of {found.decided} verified ({rate}), {found.total} in all"]
+    if found.mean_seconds is not None:
+        lines.append(f"{found.mean_seconds:.0f} s a repository (median {found.median_seconds:.0f} s)")
+    if found.attempts_to_success:
+        spread = ", ".join(f"{count} after {attempts}" for attempts, count in found.attempts_to_success)
+        lines.append(f"attempts to success: {spread}")
+    if found.held_out_mean is not None:
+        lines.append(f"held-out goals that pass: {found.held_out_mean:.0%}")
+    if found.offline_share is not None:
+        lines.append(f"environments that work offline: {found.offline_share:.0%}")
+    if found.tokens:
+        lines.append(f"{found.tokens:,} tokens, {found.cost_usd:.2f} USD")
+    parts: list[RenderableType] = [Text.from_markup("\n".join(lines))]
+    for title, shares in (
+        ("outcome", found.outcomes),
+        ("discarded in stage", found.stages),
+        ("language", found.languages),
+    ):
+        if shares:
+            parts += ["", _shares(title, shares)]
+    return Group(*parts)
+
+
+def checks(found: "Sequence[Check]") -> RenderableType:
+    """What the doctor found, with what to do about it."""
+    marks = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]FAIL[/]"}
+    lines = []
+    for check in found:
+        lines.append(f"{marks[check.status]} [bold]{escape(check.name)}[/]: {escape(check.detail)}")
+        if check.hint:
+            lines.append(f"     [dim]{escape(check.hint)}[/]")
+    return Text.from_markup("\n".join(lines))
+
+
+def where(data: Path) -> str:
+    """Where the datasets are, and how to look at the runs."""
+    return (
+        f"\nDatasets: {data}/{{{','.join(Dataset)}}} (pandas.read_parquet reads each)\n"
+        f"Runs:     `{UI_HINT}`, then {UI_ADDRESS}"
+    )
+
+
+def short(url: str) -> str:
+    """The last two parts of a URL."""
+    return "/".join(url.rstrip("/").removesuffix(".git").replace(":", "/").split("/")[-2:])
+
+
+def one_line(text: str, limit: int = 160) -> str:
+    """`text` without line breaks, cut to `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _shares(title: str, shares: Sequence[Share]) -> Table:
+    table = Table(title, box=None, pad_edge=False, header_style="bold")
+    table.add_column("repositories", justify="right")
+    table.add_column("share", justify="right")
+    for share in shares:
+        table.add_row(escape(share.name), str(share.count), f"{share.fraction:.0%}")
+    return table
+
+
+def _held_out(passed: int | None, total: int | None) -> str:
+    return f"{passed}/{total}" if total else ""
+
+
+def _quality(row: RepositoryRecord) -> str:
+    held_out = _held_out(row.held_out_passed, row.held_out_total)
+    offline = {True: ", works offline", False: ", needs the network", None: ""}[row.offline_ok]
+    return (f", held-out {held_out}" if held_out else "") + offline
