@@ -1,8 +1,9 @@
 """The goal-setter that needs no model: evidence and ecosystems give candidates, the ten best are proposed."""
 
 import json
+import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import PurePosixPath
 
 from autoinstall.agents.contract import Repository
@@ -30,6 +31,9 @@ _SOURCE_WEIGHT = {
     Source.PROCESS: 10,
 }
 """Of a command that no ecosystem vouches for: it may need what only its authors have."""
+
+MIN_COVER = 45
+"""Weight from which a goal of an ecosystem makes unvouched commands of its category superfluous."""
 
 _EVIDENCE_CATEGORIES = (Category.TEST, Category.LINT, Category.BUILD, Category.SETUP)
 
@@ -63,9 +67,11 @@ class RulesGoalSetter:
         context = Context(repository=repository, tree=tree, findings=collect(tree))
         detected = [ecosystem for ecosystem in self._ecosystems if ecosystem.detect(tree)]
         barred = {normal_form(result.goal.command) for result in rejected}
+        vouched = list(self._of_ecosystems(context, sandbox, detected))
+        covered = {item.goal.category for item in vouched if item.weight >= MIN_COVER}
         candidates = [
             candidate
-            for candidate in (*self._of_ecosystems(context, sandbox, detected), *_of_evidence(context), *fillers(tree))
+            for candidate in (*vouched, *_of_evidence(context, covered), *fillers(tree))
             if normal_form(candidate.goal.command) not in barred
             and not (complaint and candidate.goal.command in complaint)
             and not check_goal(candidate.goal)
@@ -102,11 +108,15 @@ def source_shares(tree: Tree, ecosystems: Iterable[Ecosystem]) -> dict[str, floa
     return {item.name: (counts[item.name] / most if most and item.suffixes else 1.0) for item in ecosystems}
 
 
-def _of_evidence(context: Context) -> Iterator[Candidate]:
+def _of_evidence(context: Context, covered: Set[Category]) -> Iterator[Candidate]:
+    """Commands that the repository names and no ecosystem vouches for; the last resort in `covered` categories."""
     for command in context.findings.by_category(*_EVIDENCE_CATEGORIES):
-        if is_refused(command.command) or "$" in command.command or "*" in command.command or "|" in command.command:
+        text = command.command
+        if is_refused(text) or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\bclean\b|\bdepend\b", text):
             continue
-        yield Candidate(goal=_goal(command), weight=_SOURCE_WEIGHT[command.source])
+        yield Candidate(
+            goal=_goal(command), weight=0 if command.category in covered else _SOURCE_WEIGHT[command.source]
+        )
 
 
 def _goal(command: EvidenceCommand) -> Goal:

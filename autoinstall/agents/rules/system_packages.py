@@ -1,6 +1,7 @@
 """The system packages that the repository's own files install, put in before anything else."""
 
 import re
+from collections.abc import Sequence
 
 from autoinstall.agents.rules.contract import Context, Manager, Step
 from autoinstall.agents.rules.knowledge import load
@@ -11,6 +12,16 @@ MAX_PACKAGES = 40
 APT_INSTALL = "apt-get install -y --no-install-recommends"
 APT_READY = "(ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get update -q)"
 """Fetches the package lists where the image has none."""
+
+
+def tools_step(commands: Sequence[str], packages: str) -> Step:
+    """Installs `packages` unless every one of `commands` is there already."""
+    return Step(
+        command=f"type {' '.join(commands)} >/dev/null 2>&1 || ({APT_READY} && {APT_INSTALL} {packages})",
+        why="The tools that the project is built with.",
+        optional=True,
+        timeout=600,
+    )
 
 
 class SkipTable(Value):

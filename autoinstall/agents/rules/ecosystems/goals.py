@@ -1,6 +1,6 @@
 """Short ways to write candidates; what a description may say is in `autoinstall.outputs.expectations`."""
 
-from autoinstall.agents.rules.contract import Candidate
+from autoinstall.agents.rules.contract import Candidate, Step
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence, Goal
 
@@ -9,6 +9,13 @@ MOST_TESTS = 0.9
 
 SUITE_SECONDS = 1800.0
 """Limit of a whole test suite."""
+
+SUBMODULES = Step(
+    command="git submodule update --init --recursive",
+    why="Libraries and helpers that the project bundles.",
+    optional=True,
+    timeout=120,
+)
 
 
 def candidate(

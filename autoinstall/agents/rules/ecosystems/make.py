@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from autoinstall.agents.rules.contract import Candidate, Context, Plan, Step
 from autoinstall.agents.rules.ecosystems.c.autotools import RESTORE
 from autoinstall.agents.rules.ecosystems.c.programs import STAGE, question
-from autoinstall.agents.rules.ecosystems.goals import SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import SUBMODULES, SUITE_SECONDS, candidate, evidence_at
 from autoinstall.agents.rules.evidence.makefile import MAKEFILES, make_targets
+from autoinstall.agents.rules.system_packages import tools_step
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import Category
@@ -67,10 +68,11 @@ class MakeEcosystem:
             if _LINT.match(name):
                 yield candidate(
                     f"make {name}",
-                    "checks the sources with the project's own lint target, make stops at no error",
+                    "checks the sources with the project's own lint target; what it finds is the sources' own",
                     Category.LINT,
                     40,
                     where,
+                    exit_codes=(0, 2),
                 )
             elif _BUILD.match(name):
                 yield candidate(
@@ -107,19 +109,8 @@ class MakeEcosystem:
         path = _makefile(context.tree)
         return Plan(
             steps=(
-                Step(
-                    command="command -v make >/dev/null && command -v cc >/dev/null || "
-                    "(apt-get update -q && apt-get install -y --no-install-recommends make gcc g++ libc6-dev pkg-config)",
-                    why="The tools that Makefiles use.",
-                    optional=True,
-                    timeout=600,
-                ),
-                Step(
-                    command="git submodule update --init --recursive",
-                    why="Bundled libraries.",
-                    optional=True,
-                    timeout=120,
-                ),
+                tools_step(("make", "cc", "c++", "pkg-config"), "make gcc g++ libc6-dev pkg-config"),
+                SUBMODULES,
                 Step(command="make -j4", why=f"Builds the default target ({path}).", fallback=("make",), timeout=1800),
                 Step(
                     command=RESTORE, why="Tracked files that the build rewrote get their content back.", optional=True
@@ -131,13 +122,13 @@ class MakeEcosystem:
     def _tests(self, tree: Tree, path: str, targets: dict[str, int]) -> Iterator[Candidate]:
         whole = next((name for name in _WHOLE_TEST if name in targets), "")
         for name in targets:
-            if not _TEST.match(name) or _AVOID.search(name):
+            if not _TEST.match(name) or _AVOID.search(name) or (name in _WHOLE_TEST and name != whole):
                 continue
             yield candidate(
                 f"make {name}",
                 f"runs the project's tests of the target {name} to their end, make stops at no error",
                 Category.TEST,
-                92 if name == whole else 50,
+                92 if name == whole else 20,
                 evidence_at(tree, path, f"{name}:"),
                 timeout=SUITE_SECONDS,
             )

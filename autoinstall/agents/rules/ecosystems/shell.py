@@ -4,8 +4,10 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from autoinstall.agents.rules.contract import Candidate, Context, Plan, Step
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.contract import Candidate, Context, Plan, Source, Step
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUBMODULES, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
+from autoinstall.agents.rules.evidence.script import words
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
@@ -32,7 +34,7 @@ class ShellEcosystem:
         tree = context.tree
         yield from _bats(tree)
         yield from _shunit2(tree)
-        yield from _scripts(tree)
+        yield from _scripts(context)
         yield from _shellcheck(context)
         yield from _helpful(tree)
 
@@ -47,14 +49,7 @@ class ShellEcosystem:
             packages.append("shellcheck")
         if "shunit2" in text or (_shunit2_files(tree) and not tree.has("shunit2")):
             packages.append("shunit2")
-        steps = [
-            Step(
-                command="git submodule update --init --recursive",
-                why="Helpers that the tests load.",
-                optional=True,
-                timeout=120,
-            )
-        ]
+        steps = [SUBMODULES]
         if packages:
             steps.append(
                 Step(
@@ -116,17 +111,29 @@ def _shunit2(tree: Tree) -> Iterator[Candidate]:
         )
 
 
-def _scripts(tree: Tree) -> Iterator[Candidate]:
+def _scripts(context: Context) -> Iterator[Candidate]:
+    """Test scripts, called as CI calls them where it does: without its options some run for hours."""
+    tree = context.tree
     for path in tree.files:
-        if _TEST_SCRIPT.match(path) and _is_shell(tree, path) and not _RISKY.search(path):
-            yield candidate(
-                f"./{path}",
-                "runs the project's test script to its end, which prints at least 1 line",
-                Category.TEST,
-                80,
-                evidence_at(tree, path),
-                timeout=SUITE_SECONDS,
-            )
+        if not _TEST_SCRIPT.match(path) or not _is_shell(tree, path) or _RISKY.search(path):
+            continue
+        called = next(
+            (
+                item
+                for item in context.findings.by_category(Category.TEST)
+                if item.source is Source.CI and words(unwrap(item.command))[:1] in ([f"./{path}"], [path])
+                if not is_refused(item.command) and not re.search(r"[$*|<>]", item.command)
+            ),
+            None,
+        )
+        yield candidate(
+            unwrap(called.command) if called else f"./{path}",
+            "runs the project's test script to its end, which prints at least 1 line",
+            Category.TEST,
+            80,
+            called.evidence if called else evidence_at(tree, path),
+            timeout=SUITE_SECONDS,
+        )
 
 
 def _shellcheck(context: Context) -> Iterator[Candidate]:

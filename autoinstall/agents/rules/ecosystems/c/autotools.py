@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Step
 from autoinstall.agents.rules.ecosystems.c.programs import STAGE, question
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUBMODULES, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.system_packages import tools_step
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
@@ -77,21 +78,15 @@ class Autotools:
         )
 
     def steps(self, tree: Tree) -> Iterator[Step]:
-        yield Step(
-            command="for t in autoreconf libtoolize pkg-config make cc; do command -v $t >/dev/null || missing=1; done; "
-            'if [ -n "$missing" ]; then apt-get update -q && apt-get install -y --no-install-recommends '
-            "autoconf automake libtool pkg-config make gcc g++ libc6-dev gettext autopoint autoconf-archive; fi",
-            why="The tools that autotools projects are built with.",
-            optional=True,
-            timeout=600,
+        yield tools_step(
+            ("autoreconf", "libtoolize", "pkg-config", "make", "cc", "autopoint"),
+            "autoconf automake libtool pkg-config make gcc g++ libc6-dev gettext autopoint autoconf-archive",
         )
-        yield Step(
-            command="git submodule update --init --recursive", why="Bundled libraries.", optional=True, timeout=120
-        )
+        yield SUBMODULES
         if tree.has("configure"):
             yield Step(
-                command="touch aclocal.m4 2>/dev/null; sleep 1; git ls-files | grep -E '(^|/)(configure|config\\.h\\.in|Makefile\\.in)$'"
-                " | xargs -r touch",
+                command="touch aclocal.m4 2>/dev/null; sleep 1; "
+                "git ls-files | grep -E '(^|/)(configure|config\\.h\\.in|Makefile\\.in)$' | xargs -r touch",
                 why="The checkout gave the generated files no order; make would take them for stale.",
                 optional=True,
             )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Step
 from autoinstall.agents.rules.ecosystems.c.programs import STAGE, question
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUBMODULES, SUITE_SECONDS, candidate, evidence_at
 from autoinstall.agents.rules.evidence.makefile import MAKEFILES
+from autoinstall.agents.rules.system_packages import tools_step
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
@@ -94,15 +95,8 @@ class CMake:
 
     def steps(self, tree: Tree) -> Iterator[Step]:
         build = build_directory(tree)
-        yield Step(
-            command="command -v cmake >/dev/null || (apt-get update -q && apt-get install -y --no-install-recommends cmake make g++)",
-            why="The tools that CMake projects are built with.",
-            optional=True,
-            timeout=600,
-        )
-        yield Step(
-            command="git submodule update --init --recursive", why="Bundled libraries.", optional=True, timeout=120
-        )
+        yield tools_step(("cmake", "make", "c++"), "cmake make g++")
+        yield SUBMODULES
         configure = configure_command(tree)
         plain = f"cmake -S {_source(tree)} -B {build}"
         yield Step(

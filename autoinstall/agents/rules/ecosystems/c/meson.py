@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from autoinstall.agents.rules.contract import Candidate, Step
 from autoinstall.agents.rules.ecosystems.c.cmake import build_directory
 from autoinstall.agents.rules.ecosystems.c.programs import STAGE, question
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUBMODULES, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.system_packages import tools_step
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
@@ -96,13 +97,8 @@ class Meson:
 
     def steps(self, tree: Tree) -> Iterator[Step]:
         build = build_directory(tree)
-        yield Step(
-            command="command -v meson >/dev/null && command -v ninja >/dev/null || "
-            "(apt-get update -q && apt-get install -y --no-install-recommends meson ninja-build pkg-config g++)",
-            why="The tools that Meson projects are built with.",
-            optional=True,
-            timeout=600,
-        )
+        yield tools_step(("meson", "ninja", "pkg-config", "c++"), "meson ninja-build pkg-config g++")
+        yield SUBMODULES
         yield Step(
             command=f"meson setup {_options(tree)} {build}".replace("  ", " "),
             why="Configures the build (meson.build).",
