@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from random import uniform
 from typing import TypeVar
@@ -128,12 +128,12 @@ class Cloner:
             git.bytes("config", "core.abbrev", str(len(short)))
 
     def _verified_date(self, directory: Path, sha: str) -> datetime:
-        """The committer date, read back from the finished checkout."""
+        """The committer date in UTC, read back from the finished checkout."""
         with Repo(directory) as repo:
             repo.git.update_environment(**environment(self.settings.clone))
             if not repo.head.is_detached or repo.head.commit.hexsha != sha:
                 raise CloneFailed(f"Commit mismatch: {self.repository} was asked for {sha}.", hint="Try again.")
-            return repo.head.commit.committed_datetime
+            return repo.head.commit.committed_datetime.astimezone(UTC)
 
     def _check_caps(self, size: int, files: int) -> None:
         limits = self.settings.clone
