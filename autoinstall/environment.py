@@ -14,7 +14,7 @@ from autoinstall.errors import ImageUnavailable
 from autoinstall.sandbox.contract import Sandbox, SandboxProvider, SandboxSpec
 from autoinstall.settings import Settings, get_settings
 from autoinstall.values import CommandResult
-from autoinstall.verification import Subject, Verification, verify
+from autoinstall.verification import Verification, verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,13 +119,16 @@ def reverify(
     """
     settings = settings or get_settings()
     provider = provider or default_provider(settings)
-    subject = Subject(
-        image=ensure_image(record, provider),
-        recipe=record.recipe,
+    return verify(
+        provider,
+        ensure_image(record, provider),
+        record.recipe,
+        record.goals,
+        judge or default_judge(settings),
+        settings=settings,
         limits=record.limits,
         owner=f"reverify-{uuid.uuid4().hex[:12]}",
     )
-    return verify(provider, subject, record.goals, judge or default_judge(settings), settings.verification)
 
 
 def default_judge(settings: Settings) -> Judge:

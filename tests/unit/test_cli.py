@@ -1,0 +1,397 @@
+import json
+import os
+import subprocess
+import sys
+import types
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from dataset_rows import COMMIT, OBSERVED, URL, environment, run
+from typer.testing import CliRunner
+
+from autoinstall.datasets.writer import ensure_writable, write_run
+from autoinstall.doctor import Check, Status
+from autoinstall.errors import DiskFull, EngineUnavailable, InvalidGoals, InvalidList, UnusableDirectory
+from autoinstall.sandbox.reaper import ReapReport
+from autoinstall.settings import get_settings
+from autoinstall.values import CommandResult, Outcome
+from autoinstall.verification import Verification
+from cli.arguments import split_ref
+from cli.main import app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path, monkeypatch):
+    """No .env, no variables and no directories of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith("AUTOINSTALL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUTOINSTALL_CACHE", str(tmp_path / "cache"))
+    get_settings.cache_clear()
+    yield
+    get_settings.cache_clear()
+
+
+@pytest.fixture
+def flows(monkeypatch):
+    """Stands in for the flows: what they were called with, and what they give or raise."""
+
+    class Flows:
+        calls: list = []  # noqa: RUF012
+        result: object = None
+
+        def __call__(self, *args, **kwargs):
+            self.calls.append((args, kwargs))
+            if isinstance(self.result, BaseException):
+                raise self.result
+            return self.result
+
+    fake = Flows()
+    fake.calls = []
+    for module, function in (("flows.build_environment", "run_build"), ("flows.nightly", "run_nightly")):
+        stub = types.ModuleType(module)
+        setattr(stub, function, fake)
+        monkeypatch.setitem(sys.modules, module, stub)
+    return fake
+
+
+def cli(*arguments, **options):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+
+# --- run
+
+
+def test_run_passes_on_what_it_was_told(flows, tmp_path):
+    flows.result = run("r1")
+    goals = tmp_path / "goals.json"
+    goals.write_text('[{"command": "make test", "description": "passes", "exit_codes": [0, 1]}]')
+    done = cli("run", f"{URL}@v1", "--data", "here", "--goals", goals, "--agent", "rules")
+    assert done.exit_code == 0, done.output
+    (spec,), options = flows.calls[0]
+    assert (spec.url, spec.ref) == (URL, "v1")
+    assert spec.goals[0].exit_codes == (0, 1)
+    assert options["data"] == tmp_path / "here"
+    assert options["settings"].data == tmp_path / "here"
+    assert "verified" in done.stdout
+    assert "autoinstall shell name-" in done.stdout
+
+
+def test_run_json_is_one_object_with_the_promised_keys(flows):
+    flows.result = run("r1")
+    done = cli("run", URL, "--json")
+    found = json.loads(done.stdout)
+    assert found["outcome"] == "verified"
+    assert found["commit"] == COMMIT
+    assert found["environment_id"].startswith("name-")
+    assert (found["held_out_passed"], found["held_out_total"], found["offline_ok"]) == (5, 7, True)
+    assert found["targets"][0]["verdict"] == "matches"
+    assert found.keys() >= {"reason", "repository", "attempts", "seconds", "image"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        ("mismatch", 3),
+        ("flaky", 3),
+        ("tampered", 3),
+        ("auth_or_not_found", 3),
+        ("empty_repository", 3),
+        ("nothing_to_set_up", 3),
+        ("infrastructure", 4),
+        ("unknown", 4),
+        ("invalid_url", 2),
+        ("cancelled", 130),
+    ],
+)
+def test_run_exit_codes(flows, outcome, code):
+    flows.result = run("r1", verified=False, outcome=outcome, reason="because [of] it")
+    done = cli("run", URL)
+    assert done.exit_code == code
+    assert "because [of] it" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "outcome"),
+    [
+        (InvalidGoals("Wrong form.", hint="Write a list."), 2, None),
+        (UnusableDirectory("Cannot be written.", hint="Choose another."), 2, None),
+        (EngineUnavailable("No engine answers.", hint="Start one."), 4, "infrastructure"),
+        (DiskFull("No disk.", hint="Free some."), 4, "infrastructure"),
+    ],
+)
+def test_errors_are_a_message_and_a_hint_without_a_traceback(flows, error, code, outcome):
+    flows.result = error
+    done = cli("run", URL, "--json")
+    assert done.exit_code == code
+    assert error.message in done.stderr
+    assert error.hint in done.stderr
+    assert "Traceback" not in done.output
+    assert json.loads(done.stdout) == {
+        "outcome": outcome,
+        "code": error.code,
+        "reason": error.message,
+        "hint": error.hint,
+    }
+
+
+def test_what_nobody_expected_goes_to_a_log_file(flows, tmp_path):
+    flows.result = ValueError("https://u:secret@h/ broke")
+    done = cli("run", URL)
+    assert done.exit_code == 1
+    assert "Traceback" not in done.output
+    (log,) = (tmp_path / "cache" / "logs").iterdir()
+    assert str(log) in done.stderr
+    assert "Traceback" in log.read_text()
+    assert "secret" not in done.output + log.read_text()
+
+
+def test_an_interrupt_is_no_traceback(flows):
+    flows.result = KeyboardInterrupt()
+    assert cli("run", URL).exit_code == 130
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", ""],
+        ["run", f"{URL}@"],
+        ["run", URL, "--goals", "absent.json"],
+        ["run", URL, "--agent", "nobody"],
+        ["run", URL, "--what"],
+        ["nightly"],
+        ["nightly", "--repositories", "list.csv", "--concurrency", "0"],
+        ["nonsense"],
+        ["shell", "absent"],
+        ["verify", "absent"],
+    ],
+)
+def test_bad_input_exits_with_2(flows, arguments):
+    done = cli(*arguments)
+    assert done.exit_code == 2, done.output
+    assert done.stderr
+    assert flows.calls == []
+
+
+def test_a_goals_file_of_the_wrong_form_names_it(flows, tmp_path):
+    goals = tmp_path / "goals.json"
+    goals.write_text('{"command": "x"}')
+    done = cli("run", URL, "--goals", goals)
+    assert done.exit_code == 2
+    assert "goals.json" in done.stderr
+
+
+def test_a_wrong_setting_is_bad_input(flows, monkeypatch):
+    monkeypatch.setenv("AUTOINSTALL_LIMITS__MEMORY_MB", "much")
+    done = cli("run", URL)
+    assert done.exit_code == 2
+    assert "memory_mb" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("https://h/o/n", ("https://h/o/n", None)),
+        ("https://h/o/n@v1.0", ("https://h/o/n", "v1.0")),
+        ("https://h/o/n.git@feature/x", ("https://h/o/n.git", "feature/x")),
+        ("https://user:p@h/o/n", ("https://user:p@h/o/n", None)),
+        ("https://user@h/o/n@main", ("https://user@h/o/n", "main")),
+        ("https://h/@scope/n", ("https://h/@scope/n", None)),
+        ("git@h:o/n", ("git@h:o/n", None)),
+        ("git@h:o/n@dev", ("git@h:o/n", "dev")),
+        ("ssh://git@h:22/o/n@v2", ("ssh://git@h:22/o/n", "v2")),
+        ("file:///srv/x@abc", ("file:///srv/x", "abc")),
+        ("/srv/x@abc", ("/srv/x", "abc")),
+        ("https://h/o/n@", ("https://h/o/n", "")),
+        ("ext::sh -c x", ("ext::sh -c x", None)),
+        ("word", ("word", None)),
+    ],
+)
+def test_url_and_ref(given, expected):
+    assert split_ref(given) == expected
+
+
+def test_a_local_path_with_an_at_sign_that_exists_has_no_ref(tmp_path):
+    (tmp_path / "a@b").mkdir()
+    assert split_ref(str(tmp_path / "a@b")) == (str(tmp_path / "a@b"), None)
+
+
+# --- nightly
+
+
+def test_nightly_passes_on_what_it_was_told(flows, tmp_path):
+    flows.result = (run("r1").repository, run("r2", verified=False, reason="no [luck]").repository)
+    done = cli("nightly", "--repositories", "list.csv", "--data", "d", "--concurrency", 3, "--force")
+    assert done.exit_code == 0, done.output
+    (path,), options = flows.calls[0]
+    assert path == Path("list.csv")
+    assert options["data"] == tmp_path / "d"
+    assert (options["concurrency"], options["force"]) == (3, True)
+    for expected in ("verified", "mismatch", "5/7", "no [luck]", "prefect server start", str(tmp_path / "d")):
+        assert expected in done.stdout
+
+
+def test_nightly_fails_only_where_infrastructure_failed_for_all(flows):
+    lost = run("r1", verified=False, outcome="infrastructure").repository
+    flows.result = (lost, lost)
+    assert cli("nightly", "--repositories", "l").exit_code == 4
+    flows.result = (lost, run("r2", verified=False).repository)
+    done = cli("nightly", "--repositories", "l", "--json")
+    assert done.exit_code == 0
+    assert [row["outcome"] for row in json.loads(done.stdout)["repositories"]] == ["infrastructure", "mismatch"]
+    flows.result = ()
+    assert cli("nightly", "--repositories", "l").exit_code == 0
+
+
+def test_nightly_with_an_unreadable_list(flows):
+    flows.result = InvalidList("The repository list l cannot be read.", hint="Columns: url.")
+    done = cli("nightly", "--repositories", "l")
+    assert done.exit_code == 2
+    assert "cannot be read" in done.stderr
+
+
+# --- report, environments
+
+
+def test_report_and_environments_before_the_first_run(tmp_path):
+    for command in ("report", "environments"):
+        done = cli(command, "--data", tmp_path / "none")
+        assert done.exit_code == 0, done.output
+        assert str(tmp_path / "none") in done.stdout
+    ensure_writable(tmp_path / "data")
+    assert json.loads(cli("environments", "--data", "data", "--json").stdout) == []
+    assert json.loads(cli("report", "--data", "data", "--json").stdout)["total"] == 0
+
+
+def test_report(tmp_path):
+    write_run(tmp_path / "data", run("r1"))
+    write_run(tmp_path / "data", run("r2", verified=False, configuration="c2", reason="tests fail"))
+    done = cli("report", "--data", "data")
+    assert done.exit_code == 0, done.output
+    for expected in ("1 of 2 verified (50%)", "tests fail", "o/name", "71%", "prefect server start"):
+        assert expected in done.stdout
+    found = json.loads(cli("report", "--data", "data", "--json").stdout)
+    assert (found["total"], found["yield_rate"]) == (2, 0.5)
+    assert found["datasets"]["goals"] == str(tmp_path / "data" / "goals")
+
+
+def test_environments(tmp_path):
+    write_run(tmp_path / "data", run("r1"))
+    assert environment("r1").environment_id in cli("environments", "--data", "data").stdout
+    (found,) = json.loads(cli("environments", "--data", "data", "--json").stdout)
+    assert found["image_digest"] == environment("r1").image_digest
+
+
+# --- shell, verify
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Commands that were run in a pretended environment."""
+    commands = []
+
+    class Opened:
+        def run(self, command):
+            commands.append(command)
+            return CommandResult(command=command, exit_code=7, output="said\n")
+
+    @contextmanager
+    def fake(record, **_options):
+        commands.append(record.environment_id)
+        yield Opened()
+
+    monkeypatch.setattr("autoinstall.environment.open_environment", fake)
+    return commands
+
+
+def test_shell_runs_one_command_and_returns_its_exit_code(opened, tmp_path):
+    write_run(tmp_path / "data", run("r1"))
+    done = cli("shell", "name-", "-c", "ls | wc", "--data", "data")
+    assert done.exit_code == 7
+    assert done.stdout == "said\n"
+    assert opened == [environment("r1").environment_id, "ls | wc"]
+
+
+def test_shell_without_a_terminal_runs_what_it_reads(opened, tmp_path):
+    write_run(tmp_path / "data", run("r1"))
+    assert cli("shell", "name-", "--data", "data", input="cd src\nls\n").exit_code == 7
+    assert opened[1] == "cd src\nls\n"
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("verified", 0), ("mismatch", 3), ("flaky", 3), ("unknown", 4)])
+def test_verify(monkeypatch, tmp_path, outcome, code):
+    write_run(tmp_path / "data", run("r1"))
+    asked = []
+
+    def fake(record, **_options):
+        asked.append(record)
+        return Verification(outcome=Outcome(outcome), reason="so it is", runs=((OBSERVED,), (OBSERVED,)))
+
+    monkeypatch.setattr("autoinstall.environment.reverify", fake)
+    done = cli("verify", environment("r1").environment_id, "--data", "data")
+    assert done.exit_code == code
+    assert asked == [environment("r1")]
+    assert outcome in done.stdout
+    assert OBSERVED.goal.command in done.stdout
+    done = cli("verify", "name-", "--data", "data", "--json")
+    assert done.exit_code == code
+    found = json.loads(done.stdout)
+    assert (found["outcome"], found["runs"], found["targets"][0]["verdict"]) == (outcome, 2, "matches")
+
+
+# --- prune, doctor
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_prune(monkeypatch, dry_run):
+    asked = []
+    found = ReapReport(containers=("autoinstall-x",), images=("autoinstall/environment:1",))
+    monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: types.SimpleNamespace(close=list))
+    monkeypatch.setattr("autoinstall.sandbox.reaper.reap", lambda _client, *, dry_run: asked.append(dry_run) or found)
+    flags = ["--dry-run"] if dry_run else []
+    done = cli("prune", *flags)
+    assert done.exit_code == 0, done.output
+    assert asked == [dry_run]
+    assert "container autoinstall-x" in done.stdout
+    assert ("would be" in done.stdout) is dry_run
+    assert json.loads(cli("prune", "--json", *flags).stdout)["dry_run"] is dry_run
+
+
+def test_prune_says_what_would_not_go(monkeypatch):
+    monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: types.SimpleNamespace(close=list))
+    monkeypatch.setattr("autoinstall.sandbox.reaper.reap", lambda _client, **_: ReapReport(failed=("x: in use",)))
+    done = cli("prune")
+    assert done.exit_code == 4
+    assert "x: in use" in done.stderr
+
+
+@pytest.mark.parametrize(("status", "code"), [(Status.OK, 0), (Status.WARN, 0), (Status.FAIL, 4)])
+def test_doctor(monkeypatch, status, code):
+    check = Check(name="engine", status=status, detail="is [there]", hint="Do it.")
+    monkeypatch.setattr("autoinstall.doctor.examine", lambda _settings: (check,))
+    done = cli("doctor")
+    assert done.exit_code == code
+    assert "is [there]" in done.stdout
+    assert "Do it." in done.stdout
+    assert json.loads(cli("doctor", "--json").stdout)[0]["status"] == status
+
+
+# --- the command itself
+
+
+def test_help_and_version_load_nothing_heavy():
+    code = (
+        "import sys; from typer.testing import CliRunner; from cli.main import app; "
+        "done = CliRunner().invoke(app, ['--help']); assert done.exit_code == 0; "
+        "commands = 'run nightly report environments shell verify prune doctor'.split(); "
+        "names = [command for command in commands if command not in done.stdout]; "
+        "loaded = [m for m in ('prefect', 'pandas', 'pyarrow', 'docker') if m in sys.modules]; "
+        "sys.exit(str((names, loaded)) if names or loaded else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert cli("--version").stdout.startswith("autoinstall ")
