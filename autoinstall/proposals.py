@@ -79,8 +79,10 @@ def check_goal(goal: Goal) -> str:
     )
     if destructive:
         return f"it is destructive or reaches outside of the sandbox ({destructive})."
+    # A loop over lines reads a file or a pipe.
+    looping = re.search(r"\bwhile\b.*\bread\b", goal.command) is not None
     interactive = next(
-        (found for index, command in enumerate(commands) if (found := _interactive(command, commands[:index]))), ""
+        (found for index, command in enumerate(commands) if (found := _interactive(command, commands[:index], looping))), ""
     )
     if interactive:
         return f"it is interactive or never ends by itself ({interactive})."
@@ -127,15 +129,15 @@ def _across(text: str, commands: Sequence[SimpleCommand]) -> str:
     return ""
 
 
-def _interactive(command: SimpleCommand, before: Sequence[SimpleCommand]) -> str:
+def _interactive(command: SimpleCommand, before: Sequence[SimpleCommand], looping: bool) -> str:
     table = proposal_table()
     words = unwrap(command.words)
     if not words or command.background or command.program == "timeout" or table.harmless & set(words[1:]):
         return ""
     program = words[0].rsplit("/", 1)[-1]
-    if program in table.interactive and not (program == "read" and before and before[-1].feeds):
-        return program
     fed = bool(before) and before[-1].feeds
+    if program in table.interactive and not (program == "read" and (fed or looping)):
+        return program
     if program in table.repl and len(words) == 1 and not fed:
         return f"{program} without arguments"
     if re.match(r"^(?:python|node|php)[\d.]*$", program) and "-i" in words[1:2]:

@@ -244,8 +244,9 @@ def read_requirements(goal: Goal) -> Requirements:
 
 def is_trivial(description: str) -> bool:
     """Whether the words alone say nothing that could be wrong."""
-    words = [word for word in _WORD.findall(description.lower()) if word not in _STOP_WORDS]
-    return (len(words) < 3 and not _QUOTED.search(description)) or all(word in _PRAISE for word in words)
+    words = _WORD.findall(description.lower())
+    few = len(words) < 3 and not _QUOTED.search(description)
+    return few or all(word in _PRAISE or word in _STOP_WORDS for word in words)
 
 
 def required_pass_rate(goal: Goal, requirements: Requirements) -> float:

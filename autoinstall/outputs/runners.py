@@ -175,9 +175,9 @@ def _items(text: str) -> list[tuple[str, int]]:
 
 
 _GTEST_RAN = re.compile(
-    r"^\[=+\] (?P<total>\d+) tests?(?:\(s\))? (?:from \d+ test (?:cases?|suites?) )?ran\.|^\[=+\] (?P<run>\d+) test\(s\) run\."
+    r"^\[=+\] (?P<total>\d+) tests?(?:\(s\))? (?:from \d+ test (?:cases?|suites?) )?ran\.|^\[=+\] (?:\S+: )?(?P<run>\d+) test\(s\) run\."
 )
-_GTEST_COUNT = re.compile(r"^\[  (?P<kind>PASSED |FAILED |SKIPPED) ?\] (?P<count>\d+) tests?(?P<cmocka>\(s\))?[.,]")
+_GTEST_COUNT = re.compile(r"^\[  (?P<kind>PASSED |FAILED |SKIPPED) ?\] (?:\S+: )?(?P<count>\d+) tests?(?P<cmocka>\(s\))?[.,]")
 
 
 def read_googletest(lines: Sequence[str]) -> list[TestCounts]:

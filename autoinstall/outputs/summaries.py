@@ -31,7 +31,7 @@ _FIELDS = ("passed", "failed", "errors", "skipped", "total")
 # Monorepo tools and ctest -V prefix every line with whose it is; lines of one origin are read together.
 _PREFIX = re.compile(
     r"^(?:\d+: "  # ctest -V
-    r"|\[[@\w./-]+\]:\s?"  # yarn workspaces foreach
+    r"|\[(?!(?:ok|err|exception|skip|ignore|timeout)\])[@\w./-]+\]:\s?"  # yarn workspaces foreach
     r"|@[\w.-]+/[\w.-]+(?::[\w:-]+)?:\s"  # lerna, turbo
     r"|[\w.@-]+(?:/[\w.@-]+)+ [\w:-]+: "  # pnpm -r
     r"|[\w.-]+:(?:test|check|unit)[\w:-]*:\s"  # turbo
@@ -198,8 +198,8 @@ def _counts(runner: str, groups: Mapping[str, str | None]) -> TestCounts:
         rest = values["total"] - values["failed"] - values["errors"] - values["skipped"]
         if "passed" not in given:
             values["passed"] = max(0, rest)
-        elif not given & {"failed", "errors", "skipped"}:
-            values["failed"] = max(0, values["total"] - values["passed"])
+        elif not given & {"failed", "errors"}:
+            values["failed"] = max(0, values["total"] - values["passed"] - values["skipped"])
     del values["total"]
     return TestCounts(runner=runner, **values)
 
