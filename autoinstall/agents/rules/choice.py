@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from autoinstall.agents.rules.contract import Candidate
+from autoinstall.selection import breadth
 from autoinstall.values import Category
 
 QUOTAS = {
@@ -16,6 +17,9 @@ QUOTAS = {
     Category.OTHER: 3,
 }
 """How many of a category are taken while others still have something to offer."""
+
+MAX_GAP = 15
+"""A second whole suite may weigh this much less than the first."""
 
 ORDER = (Category.RUN, Category.OTHER, Category.TEST, Category.LINT, Category.BUILD, Category.SETUP)
 """Goals that only look come before those that change: so a trial run of all of them in turn is not spoilt early."""
@@ -31,7 +35,7 @@ def choose(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
     commands: dict[str, Candidate] = {}
     for candidate in sorted(best.values(), key=lambda item: -item.weight):
         commands.setdefault(normal_form(candidate.goal.command), candidate)
-    ranked = list(commands.values())
+    ranked = _doubtful_last(list(commands.values()))
     chosen = _heaviest_of_each(ranked)
     taken = Counter(candidate.goal.category for candidate in chosen)
     for candidate in ranked:
@@ -46,6 +50,16 @@ def choose(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
         if len(chosen) < count and candidate not in chosen:
             chosen.append(candidate)
     return sorted(chosen[:count], key=lambda item: ORDER.index(item.goal.category))
+
+
+def _doubtful_last(ranked: list[Candidate]) -> list[Candidate]:
+    """`ranked` with the suites that are much weaker than the main one moved behind everything else.
+
+    A second whole suite that nobody vouches for is as likely to become a target as the main one.
+    """
+    suites = [item for item in ranked if item.goal.category is Category.TEST and breadth(item.goal) == 2]
+    doubtful = [item for item in suites[1:] if item.weight < suites[0].weight - MAX_GAP]
+    return [item for item in ranked if item not in doubtful] + doubtful
 
 
 def normal_form(command: str) -> str:

@@ -18,6 +18,7 @@ def apt_requirements(command: EvidenceCommand) -> Iterator[Requirement]:
     for word in after_install:
         if word in ("||", "&&", "|", ">", ";"):
             return
+        word = word.strip()  # noqa: PLW2901 (what a folded line left of its backslash)
         name = word.split("=")[0].split(":")[0]
         if _PACKAGE.match(name) and not word.startswith("-"):
             yield Requirement(manager=Manager.APT, name=name, evidence=command.evidence)

@@ -102,7 +102,7 @@ def placeholder(name: str) -> str:
         (r"DEBUG|ENABLE|DISABLE|USE_", "0"),
         (r"TIMEOUT|COUNT|SIZE|LIMIT|NUM_", "10"),
         (r"REGION", "us-east-1"),
-        (r"DIR(?:ECTORY)?$|PATH$", "/var/tmp"),
+        (r"DIR(?:ECTORY)?$|PATH$", "/opt"),
     )
     return next((value for pattern, value in forms if re.search(pattern, name)), "placeholder")
 

@@ -16,7 +16,7 @@ _MISSING = (
     re.compile(r"ENOENT: no such file or directory, \w+ '([^']+)'"),
     re.compile(r"(?m)^(?:cat|cp|\S*\.sh|bash|source|\.|sed|grep)(?:: line \d+)?: ([\w./-]+): No such file"),
     re.compile(
-        r"(?i)(?:could not|cannot|can't|unable to|failed to) (?:find|open|load|read)(?: the)?(?: config\w*| settings| env\w*)?"
+        r"(?i)(?:could not|cannot|can't|unable to|failed to) (?:find|open|load|read)(?: the)?(?: config\w*| settings)?"
         r"(?: file)?:? [`'\"]?([\w./-]+\.\w+|\.env)"
     ),
     re.compile(
