@@ -20,6 +20,8 @@ from autoinstall.settings import Settings
 KIND_LABEL = "autoinstall.kind"
 """On every image and container made here: `base`, `debian`, or `build` for what is only needed meanwhile."""
 
+_BUILD_LABEL = "autoinstall.build"
+
 SILENCE_SECONDS = 1800
 """How long one step of a build, or an import, may say nothing before it counts as failed."""
 
@@ -37,8 +39,13 @@ def describe(client: docker.DockerClient, reference: str) -> Snapshot | None:
     return Snapshot(reference=reference, digest=str(image.id), size_bytes=int(image.attrs.get("Size", 0)))
 
 
-def build_image(client: docker.DockerClient, context: IO[bytes], tag: str, arguments: Mapping[str, str]) -> None:
-    """Run the engine's own builder on a tar of the build's files (with a Dockerfile), its output going to the log.
+def build_image(
+    client: docker.DockerClient, context: IO[bytes], tag: str, arguments: Mapping[str, str], *, kind: str = "build"
+) -> None:
+    """Run the engine's own builder on a tar of the build's files, its output going to the log.
+
+    The Dockerfile labels its first stage `autoinstall.build=${BUILD}`, so that what a build leaves of its steps is
+    told apart from other builds' and removed.
 
     Raises:
         ImageUnavailable: a step failed; the message ends with the end of the log.
@@ -48,13 +55,23 @@ def build_image(client: docker.DockerClient, context: IO[bytes], tag: str, argum
         fileobj=context,
         custom_context=True,
         tag=tag,
-        buildargs=dict(arguments),
-        labels={KIND_LABEL: "build"},
+        buildargs={**arguments, "BUILD": tag},
+        labels={KIND_LABEL: kind},
         rm=True,
         forcerm=True,
         decode=True,
     )
-    follow_build(stream, tag)
+    try:
+        follow_build(stream, tag)
+    finally:
+        _remove_steps(client, tag)
+
+
+def _remove_steps(client: docker.DockerClient, tag: str) -> None:
+    try:
+        client.images.prune(filters={"dangling": True, "label": f"{_BUILD_LABEL}={tag}"})
+    except (DockerException, requests.RequestException) as error:
+        _logger.warning("Steps of the build of %s stay behind: %s", tag, error)
 
 
 def follow_build(stream: Iterator[dict[str, object]], tag: str) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from autoinstall.values import Value
 
-RECIPE_FILES = ("Dockerfile", "apt.conf", "dpkg.cfg")
+RECIPE_FILES = ("Dockerfile", "apt.conf", "dpkg.cfg", "pnpm.rc")
 """Files of base/ that go into the build as they are; packages.txt is adapted to the entry."""
 
 DEFAULT = "default"

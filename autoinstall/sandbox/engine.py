@@ -6,6 +6,7 @@ Any engine that speaks the Docker API serves: Docker, rootless Docker, Podman's 
 import math
 import os
 import shutil
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,6 +100,7 @@ def _exists(path: Path) -> bool:
 
 
 def _open(endpoint: _Endpoint, timeout: int) -> docker.DockerClient:
+    _knock(endpoint)
     # The version is asked for by hand, because the client's own question would be put while it still trusts the
     # process's proxy and CA variables.
     probe = docker.APIClient(
@@ -112,6 +114,14 @@ def _open(endpoint: _Endpoint, timeout: int) -> docker.DockerClient:
     client = docker.DockerClient(base_url=endpoint.url, version=version, timeout=timeout, **endpoint.options)
     client.api.trust_env = False
     return client
+
+
+def _knock(endpoint: _Endpoint) -> None:
+    """Fail early and cleanly where nobody listens: the client would leave its socket open."""
+    if endpoint.socket is not None:
+        with socket.socket(socket.AF_UNIX) as knock:
+            knock.settimeout(PROBE_SECONDS)
+            knock.connect(str(endpoint.socket))
 
 
 def _reason(error: Exception) -> str:

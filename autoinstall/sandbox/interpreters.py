@@ -21,24 +21,34 @@ _logger = logging.getLogger(__name__)
 
 # The run path is mended for the new place, and so are the build-time paths that `sysconfig`, pkg-config and the scripts
 # carry: an extension compiled for the interpreter would otherwise look for headers and libraries in the old one.
-# An interpreter that lacks a library here is left out rather than found broken by an agent.
+# On the path is a script, not a link: from 3.12 on, a virtual environment made through a link looks for its standard
+# library beside the link. An interpreter that does not work here is left out rather than found broken by an agent.
 _DOCKERFILE = r"""
 ARG BASE
-FROM ${BASE}
+FROM ${BASE} AS build
+ARG BUILD
+LABEL autoinstall.build=${BUILD}
 COPY python /opt/python
 RUN set -eu; for home in /opt/python/*; do \
-        minor="$(basename "$home")"; old="$(cat "$home/.origin")"; rm "$home/.origin"; \
-        find "$home/bin" "$home/lib" -maxdepth 1 -type f \( -name "python$minor*" -o -name 'libpython*.so*' \) | \
+        minor="$(basename "$home")"; name="python$minor"; old="$(cat "$home/.origin")"; rm "$home/.origin"; \
+        find "$home/bin" "$home/lib" -maxdepth 1 -type f \( -name "$name*" -o -name 'libpython*.so*' \) | \
         while read -r file; do \
-            if head -c 4 "$file" | grep -q ELF; then patchelf --set-rpath '$ORIGIN/../lib' "$file"; fi; \
+            if head -c 4 "$file" | grep -q ELF; then \
+                strip --strip-unneeded "$file"; patchelf --set-rpath '$ORIGIN/../lib' "$file"; \
+            fi; \
         done; \
         grep -rIlF --exclude='*.pyc' "$old" "$home" | xargs -r sed -i "s#$old#$home#g"; \
         find "$home" -name '_sysconfigdata*.pyc' -delete; \
-        if "$home/bin/python$minor" -c 'import ssl, sqlite3, ctypes, venv, zlib' && \
-            "$home/bin/python$minor" -m ensurepip >/dev/null; then \
-            ln -s "$home/bin/python$minor" "/usr/local/bin/python$minor"; echo "Python $minor: taken in"; \
-        else echo "Python $minor: left out"; rm -rf "$home"; fi; \
+        printf '#!/bin/sh\nexec %s "$@"\n' "$home/bin/$name" > "/usr/local/bin/$name"; \
+        chmod 755 "/usr/local/bin/$name"; \
+        if "$name" -c 'import ssl, sqlite3, ctypes, zlib' && "$name" -m ensurepip >/dev/null && \
+            "$name" -m venv "/tmp/$minor" && "/tmp/$minor/bin/python" -m pip --version >/dev/null; then \
+            echo "Python $minor: taken in"; \
+        else echo "Python $minor: left out"; rm -rf "$home" "/usr/local/bin/$name"; fi; \
     done
+FROM ${BASE}
+COPY --from=build /opt/python /opt/python
+COPY --from=build /usr/local/bin/python* /usr/local/bin/
 """
 
 
@@ -106,7 +116,7 @@ def ensure(client: docker.DockerClient, settings: Settings, base: Base, plain: S
                 for interpreter in chosen:
                     _pack(archive, interpreter)
             context.seek(0)
-            build_image(builder, context, name, {"BASE": plain.digest})
+            build_image(builder, context, name, {"BASE": plain.digest}, kind="base")
     finally:
         builder.close()
     built = describe(client, name)

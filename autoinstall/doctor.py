@@ -1,0 +1,231 @@
+"""Looks at this machine as a run will: engine, disk, base image, network from inside a sandbox, git, directories."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import docker
+import requests
+from docker.errors import DockerException
+
+from autoinstall.errors import AutoinstallError
+from autoinstall.redaction import redact, without_userinfo
+from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
+from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.sandbox.engine import connect, free_space
+from autoinstall.sandbox.images import present_base
+from autoinstall.settings import Settings
+from autoinstall.values import Value
+
+NETWORK_SECONDS = 60
+"""How long one question to an index may take from inside a sandbox."""
+
+PROBES = (
+    ("apt", "apt-get update -q -o Acquire::Retries=0 2>&1 | tail -n 5; exit ${PIPESTATUS[0]}", "APT_MIRROR"),
+    ("pip", "pip download --no-deps --no-cache-dir --retries 0 -q -d /tmp/doctor pip", "PIP_INDEX_URL"),
+    ("npm", "npm ping --fetch-retries=0", "NPM_REGISTRY"),
+)
+"""What is asked from inside: the tool, its own way to reach its index, and the setting that leads it elsewhere."""
+
+
+class Status(StrEnum):
+    """`WARN` is a run that may do worse than it could; `FAIL` is one that cannot work."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Check(Value):
+    """One finding; `hint` says what to do about it where something is wrong."""
+
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
+
+    @classmethod
+    def failed(cls, name: str, error: AutoinstallError) -> "Check":
+        """The finding that an error of the product is."""
+        return cls(name=name, status=Status.FAIL, detail=error.message, hint=error.hint)
+
+
+def examine(
+    settings: Settings,
+    *,
+    connect: Callable[[Settings], docker.DockerClient] = connect,
+    provider: SandboxProvider | None = None,
+) -> tuple[Check, ...]:
+    """Everything that can be found out without changing anything; takes seconds. Never raises for what it finds."""
+    return tuple(_examine(settings, connect, provider))
+
+
+def _examine(
+    settings: Settings, connect: Callable[[Settings], docker.DockerClient], provider: SandboxProvider | None
+) -> Iterator[Check]:
+    yield git()
+    yield from mirrors(settings)
+    yield writable("data directory", settings.data)
+    yield writable("cache directory", settings.cache)
+    try:
+        client = connect(settings)
+    except AutoinstallError as error:
+        yield Check.failed("engine", error)
+        return
+    try:
+        yield from engine(client, settings)
+        base = present_base(client, settings)
+    except AutoinstallError as error:
+        yield Check.failed("engine", error)
+        return
+    except (DockerException, requests.RequestException) as error:
+        yield Check(name="engine", status=Status.FAIL, detail=f"The engine failed: {redact(str(error))[:300]}")
+        return
+    finally:
+        client.close()
+    yield base_image(settings, base)
+    if base is not None:
+        yield from network(settings, provider or DockerProvider(settings), base)
+
+
+def git() -> Check:
+    """Whether git is there, and new enough for the protocol and the options that clones use."""
+    path = shutil.which("git")
+    if path is None:
+        return Check(name="git", status=Status.FAIL, detail="git is not installed.", hint="Install git 2.30 or later.")
+    asked = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    return Check(name="git", status=Status.OK, detail=asked.stdout.strip())
+
+
+def mirrors(settings: Settings) -> Iterator[Check]:
+    """Whether the directories that mirrors lead to are there; others are asked when something is cloned."""
+    for prefix, target in settings.git_mirrors.items():
+        name = f"mirror of {without_userinfo(prefix)}"
+        parts = urlsplit(target)
+        if parts.scheme not in ("file", ""):
+            yield Check(name=name, status=Status.OK, detail=f"{without_userinfo(target)} (asked when cloning)")
+            continue
+        path = Path(url2pathname(parts.path))
+        if path.is_dir():
+            yield Check(name=name, status=Status.OK, detail=str(path))
+        else:
+            hint = "Correct AUTOINSTALL_GIT_MIRRORS, or create the directory."
+            yield Check(name=name, status=Status.FAIL, detail=f"{path} is no directory.", hint=hint)
+
+
+def writable(name: str, path: Path) -> Check:
+    """Whether files can be made in `path`, which is made if it is absent."""
+    probe = path / ".doctor"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        hint = f"Choose another with AUTOINSTALL_{name.partition(' ')[0].upper()}."
+        return Check(
+            name=name, status=Status.FAIL, detail=f"{path} cannot be written: {error.strerror or error}.", hint=hint
+        )
+    return Check(name=name, status=Status.OK, detail=str(path))
+
+
+def engine(client: docker.DockerClient, settings: Settings) -> Iterator[Check]:
+    """Version, storage, control groups, memory and disk."""
+    version, info = client.version(), client.info()
+    name = (version.get("Platform") or {}).get("Name") or "Docker-compatible engine"
+    platform = f"{version.get('Os', '?')}/{version.get('Arch', '?')}"
+    yield Check(name="engine", status=Status.OK, detail=f"{name} {version['Version']}, {platform}")
+    yield storage(str(info.get("Driver", "?")))
+    yield control_groups(info)
+    yield memory(int(info.get("MemTotal", 0)) // 2**20, settings)
+    for place, free in free_space(client, settings).items():
+        low = free < settings.engine.min_free_mb
+        yield Check(
+            name=f"disk {place}",
+            status=Status.FAIL if low else Status.WARN if free < 5 * settings.engine.min_free_mb else Status.OK,
+            detail=f"{free} MiB free, a sandbox needs {settings.engine.min_free_mb} to start",
+            hint="Free some space; `autoinstall prune` removes what no live run owns." if low else "",
+        )
+
+
+def storage(driver: str) -> Check:
+    """vfs copies the whole image for each container."""
+    if driver == "vfs":
+        hint = "Use a file system that overlay2 or fuse-overlayfs works on."
+        return Check(name="storage", status=Status.WARN, detail="vfs: slow, and takes much disk", hint=hint)
+    return Check(name="storage", status=Status.OK, detail=driver)
+
+
+def control_groups(info: dict[str, Any]) -> Check:
+    """Whether the engine can hold a sandbox to its limits."""
+    missing = [limit for limit in ("MemoryLimit", "CpuCfsQuota", "PidsLimit") if info.get(limit) is False]
+    detail = f"version {info.get('CgroupVersion', '?')}, {info.get('CgroupDriver', '?')}"
+    if missing:
+        hint = "Rootless engines need the controllers delegated to the user (systemd's Delegate=)."
+        return Check(
+            name="control groups", status=Status.WARN, detail=f"{detail}; without {', '.join(missing)}", hint=hint
+        )
+    return Check(name="control groups", status=Status.OK, detail=detail)
+
+
+def memory(total_mb: int, settings: Settings) -> Check:
+    """Whether one sandbox at its limit fits."""
+    wanted = settings.limits.memory_mb
+    detail = f"{total_mb} MiB, a sandbox may use {wanted}"
+    if total_mb >= wanted:
+        return Check(name="memory", status=Status.OK, detail=detail)
+    return Check(
+        name="memory", status=Status.WARN, detail=detail, hint="Lower AUTOINSTALL_LIMITS__MEMORY_MB, or add memory."
+    )
+
+
+def base_image(settings: Settings, base: Snapshot | None) -> Check:
+    """Whether the base image is there already."""
+    if base is None:
+        return Check(
+            name="base image",
+            status=Status.WARN,
+            detail=f"{settings.base_image} is not on the engine yet.",
+            hint="`make base` builds it now; otherwise the first run does, which takes some minutes.",
+        )
+    detail = f"{base.reference}, {base.size_bytes / 2**30:.1f} GiB"
+    return Check(name="base image", status=Status.OK, detail=detail)
+
+
+def network(settings: Settings, provider: SandboxProvider, base: Snapshot) -> Iterator[Check]:
+    """Whether the package tools reach their indexes from inside a sandbox, with what the settings pass through."""
+    try:
+        with provider.open(SandboxSpec(image=base.digest, purpose="doctor")) as sandbox:
+            for tool, command, setting in PROBES:
+                result = sandbox.run(command, timeout=NETWORK_SECONDS)
+                name = f"network: {tool}"
+                if result.exit_code == 0:
+                    detail = f"reached from a sandbox in {result.duration:.1f} s"
+                    yield Check(name=name, status=Status.OK, detail=detail)
+                else:
+                    yield unreachable(name, redact(result.output), setting, settings)
+    except AutoinstallError as error:
+        yield Check.failed("network", error)
+
+
+def unreachable(name: str, output: str, setting: str, settings: Settings) -> Check:
+    """What a failed probe's output points to: a certificate, a name, or else the way there."""
+    lowered = output.lower()
+    words = [line.strip() for line in output.splitlines() if line.strip()]
+    if "certificate" in lowered or "self-signed" in lowered or "self signed" in lowered:
+        cause = "its certificate is not trusted"
+        hint = "AUTOINSTALL_PASS_THROUGH__CA_BUNDLE hands the host's CA bundle to sandboxes."
+        if settings.pass_through.ca_bundle is not None:
+            hint = f"{settings.pass_through.ca_bundle} lacks the certificate of the proxy in between."
+    elif any(sign in lowered for sign in ("resolv", "enotfound", "eai_again", "name or service")):
+        cause = "its name is not resolved"
+        hint = f"Check the engine's DNS, or AUTOINSTALL_PASS_THROUGH__{setting} and the proxies."
+    else:
+        cause = "no answer"
+        hint = f"AUTOINSTALL_PASS_THROUGH__{setting} names another index, HTTP_PROXY and HTTPS_PROXY there a proxy."
+    said = f": {words[-1][:200]}" if words else ""
+    return Check(name=name, status=Status.FAIL, detail=f"not reached from a sandbox, {cause}{said}", hint=hint)
