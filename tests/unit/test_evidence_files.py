@@ -83,7 +83,7 @@ def test_dockerfile_compose_and_procfile(tmp_path: Path) -> None:
         {
             "Dockerfile": "FROM python:3.11-slim\nENV MODE=prod\nRUN apt-get update && \\\n  # note\n"
             '  apt-get install -y libxml2-dev\nCMD ["gunicorn", "app:app"]\n',
-            "docker-compose.yml": "services:\n  db:\n    image: postgres:14\n    environment:\n      - POSTGRES_DB=shop\n"
+            "docker-compose.yml": "services:\n  db:\n    image: postgres:14\n    environment:\n      - POSTGRES_DB=s\n"
             "    ports: ['5432:5432']\n  web:\n    build: .\n",
             "Procfile": "web: gunicorn app:app --port $PORT\n",
         },
@@ -91,7 +91,7 @@ def test_dockerfile_compose_and_procfile(tmp_path: Path) -> None:
     findings = read_containers(tree)
     assert findings.versions == {"python": ("3.11",)}
     assert findings.env == {"MODE": "prod"}
-    assert [(item.image, item.env) for item in findings.services] == [("postgres", {"POSTGRES_DB": "shop"})]
+    assert [(item.image, item.env) for item in findings.services] == [("postgres", {"POSTGRES_DB": "s"})]
     runs = [item.command for item in findings.by_category(Category.RUN)]
     assert runs == ["gunicorn app:app", "gunicorn app:app --port $PORT"]
     assert [item.name for item in collect(tree).requirements] == ["libxml2-dev"]

@@ -35,7 +35,7 @@ def choose(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
     commands: dict[str, Candidate] = {}
     for candidate in sorted(best.values(), key=lambda item: -item.weight):
         commands.setdefault(normal_form(candidate.goal.command), candidate)
-    ranked = _doubtful_last(list(commands.values()))
+    ranked, doubtful = _without_doubtful(list(commands.values()))
     chosen = _heaviest_of_each(ranked)
     taken = Counter(candidate.goal.category for candidate in chosen)
     for candidate in ranked:
@@ -46,20 +46,20 @@ def choose(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
         ):
             chosen.append(candidate)
             taken[candidate.goal.category] += 1
-    for candidate in ranked:
+    for candidate in (*ranked, *doubtful):
         if len(chosen) < count and candidate not in chosen:
             chosen.append(candidate)
     return sorted(chosen[:count], key=lambda item: ORDER.index(item.goal.category))
 
 
-def _doubtful_last(ranked: list[Candidate]) -> list[Candidate]:
-    """`ranked` with the suites that are much weaker than the main one moved behind everything else.
+def _without_doubtful(ranked: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """`ranked`, and taken out of it the whole suites that are much weaker than the main one.
 
-    A second whole suite that nobody vouches for is as likely to become a target as the main one.
+    A second suite that nobody vouches for would be as likely to become a target as the main one.
     """
     suites = [item for item in ranked if item.goal.category is Category.TEST and breadth(item.goal) == 2]
     doubtful = [item for item in suites[1:] if item.weight < suites[0].weight - MAX_GAP]
-    return [item for item in ranked if item not in doubtful] + doubtful
+    return [item for item in ranked if item not in doubtful], doubtful
 
 
 def normal_form(command: str) -> str:
