@@ -15,11 +15,12 @@ from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import CommandResult
 
 EXTRA = "/opt/node-extra"
-"""Packages that the project needs and does not declare; linked into its node_modules, so that no install prunes them."""
+"""Packages that the project needs and does not declare; linked into its node_modules, so that no install prunes
+them."""
 
 _MISSING = re.compile(
-    r"(?:Cannot find (?:module|package)|Can't resolve|Could not resolve|Failed to (?:resolve|load) (?:import|url|plugin|config|parser)"
-    r"|Cannot resolve module|unable to resolve)\s+['\"`]?(?P<name>[^'\"`\s]+)['\"`]?",
+    r"(?:Cannot find (?:module|package)|Can't resolve|Could not resolve|Cannot resolve module|unable to resolve"
+    r"|Failed to (?:resolve|load) (?:import|url|plugin|config|parser))\s+['\"`]?(?P<name>[^'\"`\s]+)['\"`]?",
     re.I,
 )
 _NOT_FOUND = re.compile(
@@ -31,15 +32,18 @@ _NOT_FOUND = re.compile(
 )
 _GIT = re.compile(
     r"git (?:ls-remote|clone|fetch)[^\n]*(?:github|gitlab|bitbucket|git@|ssh://)|Permission denied \(publickey\)"
-    r"|Could not (?:resolve host|read from remote)[^\n]*|codeload\.[^\n]*(?:ENOTFOUND|ECONN|EAI|40\d)|unable to access 'https?://[^\n]*"
+    r"|Could not (?:resolve host|read from remote)|codeload\.[^\n]*(?:ENOTFOUND|ECONN|EAI|40\d)"
+    r"|unable to access 'https?://"
     r"|fetch[^\n]*tar\.gz[^\n]*(?:ENOTFOUND|ECONN|EAI_AGAIN|40\d)",
     re.I,
 )
 _TYPES = re.compile(
-    r"node_modules/(?:\.pnpm/[^/\s]+/node_modules/)?(?P<name>@types/[\w.-]+)/[^\s(:]+(?:\(\d+,\d+\)|:\d+:\d+)[^\n]*error TS"
+    r"node_modules/(?:\.pnpm/[^/\s]+/node_modules/)?(?P<name>@types/[\w.-]+)/[^\s(:]+"
+    r"(?:\(\d+,\d+\)|:\d+:\d+)[^\n]*error TS"
 )
 _BUILTIN = re.compile(
-    r"^(?:node:)?(?:fs|path|os|util|http|https|stream|events|assert|url|crypto|child_process|zlib|net|tls|buffer|vm|module|worker_threads|test)(?:/|$)"
+    r"^(?:node:)?(?:fs|path|os|util|http|https|stream|events|assert|url|crypto|child_process|zlib|net|tls|buffer|vm"
+    r"|module|worker_threads|test)(?:/|$)"
 )
 _NAME = re.compile(r"^(?:@[\w.-]+/)?[a-zA-Z0-9][\w.-]*$")
 _NODE_OUTPUT = re.compile(
@@ -288,13 +292,14 @@ def _types(package: Package, output: str) -> Iterator[Repair]:
         tries = " || ".join(
             f"npm install --no-package-lock --legacy-peer-deps --loglevel=error {shlex.quote(item)}" for item in wanted
         )
+        prepare = (
+            f"mkdir -p {EXTRA}-types && cd {EXTRA}-types && {{ [ -e package.json ] || echo '{{}}' > package.json; }}"
+        )
+        place = f"cd {shlex.quote(target)} && rm -rf {name} && cp -r {EXTRA}-types/node_modules/{name} {name}"
         yield Repair(
             key=f"node:types:{package.directory}:{name}",
             why=f"{name} is newer than TypeScript {tag[2:]} reads",
-            commands=(
-                (f"mkdir -p {EXTRA}-types && cd {EXTRA}-types && {{ [ -e package.json ] || echo '{{}}' > package.json; }} && {{ {tries}; }} && "
-                f"rm -rf {shlex.quote(target)}/{name} && cp -r node_modules/{name} {shlex.quote(target)}/{name}"),
-            ),
+            commands=(f"{prepare} && {{ {tries}; }}", place),
             lesson=f"{name} must be as old as the project's TypeScript",
         )
 

@@ -36,7 +36,7 @@ class NodeEcosystem:
     def detect(self, tree: Tree) -> bool:
         return bool(roots(tree))
 
-    def candidates(self, context: Context, sandbox: Sandbox) -> Iterable[Candidate]:
+    def candidates(self, context: Context, sandbox: Sandbox) -> Iterable[Candidate]:  # noqa: ARG002 (all that goals need is in the tree)
         for index, package in enumerate(roots(context.tree)):
             manager = managers.detect(package, context.repository.commit_date.date())
             for candidate in goals.candidates(package, manager):

@@ -1,6 +1,5 @@
 """Goals of a Node project, each with the line that it comes from."""
 
-import posixpath
 import re
 import shlex
 from collections.abc import Iterator
@@ -98,8 +97,15 @@ def _test_goal(package: Package, command: str, runner: str, evidence: Evidence, 
     )
 
 
+def _script_goal(package: Package, command: str, evidence: Evidence) -> Goal:
+    """For tests that are plain programs: they print no summary, and an assertion that fails ends them."""
+    text = "The project's own test program runs to its end; no assertion fails."
+    return _goal(package, command, text, Category.OTHER, evidence)
+
+
 def _tests(package: Package, manager: PackageManager, weight: int) -> Iterator[Candidate]:
     seen = 0
+    covered: set[str] = set()
     names = sorted(
         (name for name in package.scripts if _TEST_SCRIPT.match(name) or name == "test"),
         key=lambda name: (name != "test", bool(_RISKY_SCRIPT.search(name)), len(name)),
@@ -108,18 +114,26 @@ def _tests(package: Package, manager: PackageManager, weight: int) -> Iterator[C
         listed = parts(package, name)
         runs = [part for part in listed if part.kind == "test"]
         penalty = 30 * bool(_RISKY_SCRIPT.search(name)) + 6 * (seen > 0)
+        penalty += 25 * bool(runs and covered.issuperset(part.command for part in runs))
+        covered.update(part.command for part in runs)
         whole = manager.run_script(name)
         evidence = package.script_evidence(name)
         many = any(part.kind == "many" for part in listed)
         if not runs and not many:
             continue
         watches = any(once(part.command) != part.command for part in runs)
-        if many or (len(runs) == len(listed) and not watches) or (runs and _mixed_needs_script(listed, watches)):
+        if runs and not many and all(part.tool in _PLAIN for part in runs) and not _prints_tap(package):
+            yield _candidate(_script_goal(package, whole, evidence), weight - penalty)
+        elif many or (len(runs) == len(listed) and not watches) or (runs and _mixed_needs_script(listed, watches)):
             yield _candidate(_test_goal(package, whole, _called(runs), evidence), weight - penalty - _browser(runs))
         elif runs:
             for part in runs[:3]:
                 command = _direct(manager, once(part.command))
-                goal = _test_goal(package, command, _called([part]), package.script_evidence(part.script))
+                evidence = package.script_evidence(part.script)
+                if part.tool in _PLAIN and not _prints_tap(package):
+                    yield _candidate(_script_goal(package, command, evidence), weight - penalty - 12)
+                    continue
+                goal = _test_goal(package, command, _called([part]), evidence)
                 yield _candidate(goal, weight - penalty - _browser([part]) - (1 if len(runs) > 1 else 0))
         seen += 1
     if not seen and (runner := _runner(package)):
@@ -130,6 +144,16 @@ def _tests(package: Package, manager: PackageManager, weight: int) -> Iterator[C
 
 def _candidate(goal: Goal, weight: int) -> Candidate:
     return Candidate(goal=goal, weight=max(weight, 1))
+
+
+_PLAIN = frozenset({"node", "tsx", "ts-node", "babel-node", "make"})
+
+
+def _prints_tap(package: Package) -> bool:
+    """Whether test files that are run as plain programs print a summary that is read."""
+    return any(
+        name in package.direct for name in ("tape", "uvu", "zora", "brittle", "tap", "tape-catch", "@tapjs/test")
+    )
 
 
 def _mixed_needs_script(listed: tuple[Part, ...], watches: bool) -> bool:
@@ -186,9 +210,7 @@ def _samples(package: Package, manager: PackageManager, weight: int, limit: int)
         command = single_file_command(part, runner, path)
         local = f"{manager.local(command)}" if not command.startswith("env ") else _env(manager, command)
         evidence = Evidence(path=package.path(path), line=1, text=f"a test file for {runner.name}")
-        goal = _test_goal(
-            package, local, _called_runner(runner), evidence, f"test file {posixpath.basename(path)}".replace('"', "")
-        )
+        goal = _test_goal(package, local, _called_runner(runner), evidence, "test file")
         yield _candidate(goal, weight - 3 * index)
 
 
@@ -249,7 +271,7 @@ def _lints(package: Package, manager: PackageManager, weight: int) -> Iterator[C
 
 
 def _lint(package: Package, linter: Linter, command: str, evidence: Evidence, weight: int) -> Candidate:
-    text = f"{linter.name} checks the sources and either reports nothing or lists its findings file by file; it does not crash."
+    text = f"{linter.name} checks the sources: it reports nothing, or its findings file by file, and does not crash."
     goal = _goal(package, command, text, Category.LINT, evidence, exit_codes=(0, 1))
     return _candidate(goal, weight)
 

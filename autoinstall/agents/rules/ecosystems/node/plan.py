@@ -63,7 +63,7 @@ def make(context: Context, tools: toolchain.Tools, sandbox: Sandbox) -> Plan:
     for package in packages:
         its = manager if package is main else managers.detect(package, day)
         steps += _install(package, its, way, before)
-        steps += _build(package, its, context)
+        steps += _build(package, its)
     return Plan(steps=tuple(steps), env=env, exhausted=context.attempt >= len(ways))
 
 
@@ -129,7 +129,7 @@ def _floors(package: Package) -> list[str]:
     return found
 
 
-def _build(package: Package, manager: PackageManager, context: Context) -> list[Step]:
+def _build(package: Package, manager: PackageManager) -> list[Step]:
     """The project's own build, where its entry, its members or the targets need what it makes."""
     name = next(
         (item for item in ("build", "compile", "dist", "bundle", "prepare", "prepublish") if item in package.scripts),

@@ -93,6 +93,7 @@ _KEPT_ELSEWHERE = frozenset(
         "--dir",
     }
 )
+_REPORTING = re.compile(r"-(?:R|-reporters?|-coverage|g|-grep|-spec|-testPathPattern|t)")
 _DROPPED = frozenset(
     {
         "--coverage",
@@ -112,6 +113,14 @@ _DROPPED = frozenset(
 )
 
 
+def _says_how(word: str, runner: Runner) -> bool:
+    if not word.startswith("-") or word in _DROPPED or _REPORTING.match(word):
+        return False
+    return (
+        runner.name == "mocha" or word.split("=", maxsplit=1)[0] in _KEPT_ELSEWHERE or word.startswith("--experimental")
+    )
+
+
 def _options(split: list[str], runner: Runner) -> list[str]:
     """The options that say how tests are run; those that say which ones, and how it is reported, go."""
     kept: list[str] = []
@@ -120,10 +129,7 @@ def _options(split: list[str], runner: Runner) -> list[str]:
     while index < len(split):
         word = split[index]
         valued = word in takes_value and index + 1 < len(split)
-        if word.startswith("-") and not re.match(
-            r"^(-R|--reporters?|--coverage|-g|--grep|--spec|--testPathPattern|-t$)", word
-        ) and (runner.name == "mocha" or word.split("=")[0] in _KEPT_ELSEWHERE or word.startswith("--experimental")):
-            if word not in _DROPPED:
-                kept += split[index : index + (2 if valued else 1)]
+        if _says_how(word, runner):
+            kept += split[index : index + (2 if valued else 1)]
         index += 2 if valued else 1
     return kept

@@ -10,7 +10,10 @@ from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import Value
 
 HOME = "/opt/node"
-_LOOK_UP = 'cd / && for tool in node npm pnpm yarn; do printf "%s " $tool; $tool --version 2>/dev/null || echo; done; printf "path %s\\n" "$PATH"'
+_LOOK_UP = (
+    'cd / && for tool in node npm pnpm yarn; do printf "%s " $tool; $tool --version 2>/dev/null || echo; done; '
+    'printf "path %s\\n" "$PATH"'
+)
 
 
 class Tools(Value):
