@@ -57,10 +57,10 @@ def _of_answer(error: docker.errors.APIError, doing: str, sandbox: bool) -> Infr
         return DiskFull(message, hint="Free disk space, for instance with `autoinstall prune`.")
     if error.status_code == 429 or "toomanyrequests" in lowered or "rate limit" in lowered:
         return RegistryRateLimited(message, hint="Wait, log in to the registry, or set a registry of your own.")
-    if sandbox and (error.status_code == 404 or "is not running" in lowered or "is paused" in lowered):
-        return SandboxLost(f"The sandbox is gone: {said}", hint="Something removed or killed its container.")
     if isinstance(error, docker.errors.ImageNotFound):
         return ImageUnavailable(message)
+    if sandbox and (error.status_code == 404 or "is not running" in lowered or "is paused" in lowered):
+        return SandboxLost(f"The sandbox is gone: {said}", hint="Something removed or killed its container.")
     if "non-overlapping ipv4 address pool" in lowered or "subnets" in lowered:
         return EngineFailed(
             f"{message}. The engine has no address range left for another network.",

@@ -102,6 +102,7 @@ class Executor:
                 "The engine knows no exit code of the command.", hint="Its container was stopped or lost."
             )
         if not call.started:
+            self.capture(["true"], timeout=_KILL_SECONDS)  # raises where it is the container that is gone
             said = call.output.text().strip()[-300:]
             raise EngineFailed(f"The sandbox could not start bash (exit code {code}): {said or 'no output'}")
         call.kills_after = self._kill(call)
