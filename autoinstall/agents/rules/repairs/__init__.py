@@ -5,6 +5,8 @@ from autoinstall.agents.rules.repairs.apt import AptRepairer
 from autoinstall.agents.rules.repairs.environment import EnvironmentRepairer
 from autoinstall.agents.rules.repairs.generic import GenericRepairer
 from autoinstall.agents.rules.repairs.mocks import MockRepairer
+from autoinstall.agents.rules.repairs.node import NodeRepairer
+from autoinstall.agents.rules.repairs.python import PythonRepairer
 from autoinstall.agents.rules.repairs.services import ServiceRepairer
 from autoinstall.agents.rules.repairs.web import WebRepairer
 
@@ -13,6 +15,8 @@ def all_repairers() -> tuple[Repairer, ...]:
     """Every repairer, the most exact first: what a language's own messages name before what looks like a symptom."""
     return (
         WebRepairer(),
+        PythonRepairer(),
+        NodeRepairer(),
         AptRepairer(),
         ServiceRepairer(),
         MockRepairer(),
