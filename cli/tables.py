@@ -75,7 +75,7 @@ def outcomes(rows: Sequence[Ended]) -> Table:
 
 def repository(row: RepositoryRecord, data: Path) -> RenderableType:
     """The result of one run: verdicts, and what to do next."""
-    lines = [f"{outcome_text(row.outcome)}  {escape(row.repository)} at {(row.commit or 'unknown commit')[:12]}"]
+    lines = [f"{outcome_text(row.outcome)}  {escape(row.repository)} {f'at {row.commit[:12]}' if row.commit else ''}"]
     if row.reason:
         lines.append(escape(row.reason.strip()))
     for target in row.targets:
