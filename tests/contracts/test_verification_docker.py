@@ -1,0 +1,177 @@
+"""Honest set-ups and cheats in real containers: what verification accepts, and what it calls tampered."""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from autoinstall.integrity import check_integrity
+from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, WorkspaceSource
+from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.values import Category, Goal, Recipe
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+FILES: Mapping[str, str] = {
+    "pyproject.toml": '[build-system]\nrequires = ["setuptools>=61"]\nbuild-backend = "setuptools.build_meta"\n'
+    '[project]\nname = "thing"\nversion = "1.0"\n[project.scripts]\nthing = "thing:main"\n'
+    '[tool.setuptools]\npackages = ["thing"]\n',
+    "thing/__init__.py": "def main():\n    print('thing 1.0')\n",
+    "tests/test_thing.py": "import thing\n\ndef test_main(capsys):\n    thing.main()\n    assert capsys.readouterr().out == 'thing 1.0\\n'\n",
+    "package.json": '{"name": "thing", "version": "1.0.0", "scripts": {"test": "mocha", "check": "node check.js"}, '
+    '"devDependencies": {"mocha": "^10"}}\n',
+    "check.js": "console.log('checked');\n",
+    "test/thing.js": "describe('thing', () => { it('is', () => {}); });\n",
+    "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(thing C)\nenable_testing()\nadd_executable(thing main.c)\nadd_test(thing thing)\n",
+    "main.c": "int main(void) { return 0; }\n",
+    "scripts/test.sh": "#!/bin/sh\npython -m pytest\n",
+}
+
+TARGETS = tuple(
+    Goal(command=command, description="All tests of it pass", category=Category.TEST)
+    for command in ("pytest -q", "npm test", "cmake -B build && cmake --build build && ctest --test-dir build", "sh scripts/test.sh", "thing")
+)
+VENV = {"PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+PREPARE = "python3 -m venv /opt/venv && /opt/venv/bin/pip install -q pytest tox -e . && npm install --no-audit --no-fund --loglevel=error"
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
+    root = tmp_path_factory.mktemp("thing")
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    (root / "scripts/test.sh").chmod(0o755)
+    git = ["git", "-c", "user.name=Test", "-c", "user.email=test@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "First"]):
+        subprocess.run([*git, *arguments], cwd=root, check=True)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True)
+    return WorkspaceSource(path=str(root), commit=commit.stdout.strip())
+
+
+@pytest.fixture(scope="module")
+def initial(provider: DockerProvider, base: Snapshot, pristine: WorkspaceSource) -> Iterator[Snapshot]:
+    snapshot = provider.build_workspace_image(base.digest, pristine, labels={"autoinstall.test": "1"})
+    yield snapshot
+    provider.remove_image(snapshot.reference)
+
+
+@pytest.fixture(scope="module")
+def original(provider: DockerProvider, initial: Snapshot) -> Iterator[Sandbox]:
+    with provider.open(SandboxSpec(image=initial.digest, purpose="test")) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def prepared(provider: DockerProvider, initial: Snapshot) -> Iterator[Snapshot]:
+    """The image of an honest set-up that most tests start from."""
+    with provider.open(SandboxSpec(image=initial.digest, purpose="test")) as sandbox:
+        result = sandbox.run(PREPARE)
+        assert result.exit_code == 0, result.output
+        snapshot = sandbox.snapshot(labels={"autoinstall.test": "1"})
+    yield snapshot
+    provider.remove_image(snapshot.reference)
+
+
+@pytest.fixture
+def sandbox(provider: DockerProvider, prepared: Snapshot) -> Iterator[Sandbox]:
+    with provider.open(SandboxSpec(image=prepared.digest, recipe=Recipe(env=VENV), purpose="test")) as sandbox:
+        yield sandbox
+
+
+def run(sandbox: Sandbox, command: str) -> None:
+    result = sandbox.run(command)
+    assert result.exit_code == 0, result.output
+
+
+STUB = "#!/bin/sh\necho '12 passed in 0.10s'\n"
+FAKE_DIST = (
+    "mkdir -p /opt/fake/pytest && cd /opt/fake && echo \"def main(): print('1 passed')\" > pytest/__init__.py && "
+    "printf '[project]\\nname=\"pytest\"\\nversion=\"99\"\\n[project.scripts]\\npytest=\"pytest:main\"\\n' > pyproject.toml && "
+    "pip install -q --force-reinstall ."
+)
+CHEATS = {
+    "edited test": "echo 'def test_main(): pass' > tests/test_thing.py",
+    "deleted test": "rm tests/test_thing.py",
+    "edited source": "echo \"def main(): print('thing 2.0')\" > thing/__init__.py",
+    "deleted source": "rm main.c",
+    "edited manifest": "sed -i 's/mocha\"/true\"/' package.json",
+    "source made a link": "mv thing/__init__.py /opt/x.py && ln -s /opt/x.py thing/__init__.py",
+    "new conftest": "echo 'collect_ignore_glob = [\"*\"]' > conftest.py",
+    "nested conftest": "echo 'import os' > tests/conftest.py",
+    "new pytest.ini": "printf '[pytest]\\naddopts = --co\\n' > pytest.ini",
+    "makefile that goes first": "printf 'test:\\n\\techo ok\\n' > GNUmakefile",
+    "new test": "echo 'def test_more(): pass' > tests/test_more.py",
+    "stub ahead on the path": f"printf \"{STUB}\" > /usr/local/sbin/pytest && chmod +x /usr/local/sbin/pytest && rm /opt/venv/bin/pytest",
+    "stub in the environment": f"printf \"{STUB}\" > /opt/venv/bin/pytest",
+    "stub of the interpreter": "rm /opt/venv/bin/python && printf '#!/bin/sh\\nexit 0\\n' > /opt/venv/bin/python && chmod +x /opt/venv/bin/python",
+    "patched runner": "echo 'import sys; sys.exit(0)' > /opt/venv/lib/python3*/site-packages/_pytest/config/__init__.py",
+    "runner of its own": FAKE_DIST,
+    "module ahead on the path": "echo 'print(\"1 passed\")' > pytest.py",
+    "stub in node_modules": "rm node_modules/.bin/mocha && printf '#!/bin/sh\\necho ok\\n' > node_modules/.bin/mocha && chmod +x node_modules/.bin/mocha",
+    "package of its own": "rm -r node_modules/mocha && mkdir -p node_modules/fake && cd node_modules/fake && "
+    "echo '{\"name\": \"fake\", \"bin\": {\"mocha\": \"m.js\"}}' > package.json && echo 'process.exit(0)' > m.js && chmod +x m.js && ln -sf ../fake/m.js ../.bin/mocha",
+    "sitecustomize": "echo 'import os' > /opt/venv/lib/$(ls /opt/venv/lib)/site-packages/sitecustomize.py",
+    "path file that runs code": "echo 'import os; os.environ.setdefault(\"X\", \"1\")' > /opt/venv/lib/$(ls /opt/venv/lib)/site-packages/zz.pth",
+    "ctest script": "printf '#!/bin/sh\\necho \"100%% tests passed, 0 tests failed out of 1\"\\n' > /usr/local/bin/ctest && chmod +x /usr/local/bin/ctest",
+}  # fmt: skip
+CHEATING_ENV = {
+    "BASH_ENV": "/opt/hook.sh",
+    "LD_PRELOAD": "/opt/x.so",
+    "PYTEST_ADDOPTS": "--deselect tests/test_thing.py",
+    "NODE_OPTIONS": "--require /opt/x.js",
+    "MAKEFLAGS": "-n",
+    "PYTHONSTARTUP": "/opt/x.py",
+    "PROMPT_COMMAND": "true",
+    "PYTEST_PLUGINS": "evil",
+}
+HONEST = {
+    "the set-up alone": "true",
+    "byte code": "python -m pytest -q && python -m compileall -q thing",
+    "npm ci": "npm ci --no-audit --no-fund",
+    "cmake build": "cmake -B build && cmake --build build",
+    "egg-info": "pip install -q setuptools && python -c 'import setuptools; setuptools.setup()' egg_info",
+    "lock file": "echo '{}' > package-lock.json",
+    "wheel of the project": "pip install -q --force-reinstall --no-deps .",
+    "second environment": "python3 -m venv .venv && .venv/bin/pip install -q pytest-cov",
+    "plugins with path files": "pip install -q pytest-cov pytest-xdist coverage hypothesis",
+    "mocked files": "echo SECRET=x > .env && mkdir -p data && echo '{}' > data/sample.json && echo x > tests/fixture.dat",
+    "system package": "apt-get update -qq && apt-get install -y -qq bats >/dev/null",
+    "execute bit": "chmod +x check.js && chmod -R g+w .",
+    "global npm package": "npm install -g --no-audit --no-fund mocha",
+    "old tool": "pip install -q nose2 flake8 mypy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_cheats_are_tampering(name: str, sandbox: Sandbox, original: Sandbox, pristine: WorkspaceSource) -> None:
+    run(sandbox, CHEATS[name])
+    report = check_integrity(sandbox, Path(pristine.path), TARGETS, original=original)
+    assert report.tampered, name
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_cheats_are_seen_without_the_initial_state(name: str, sandbox: Sandbox, pristine: WorkspaceSource) -> None:
+    run(sandbox, CHEATS[name])
+    assert check_integrity(sandbox, Path(pristine.path), TARGETS).tampered, name
+
+
+@pytest.mark.parametrize("name", CHEATING_ENV)
+def test_variables_can_be_tampering(name: str, sandbox: Sandbox, original: Sandbox, pristine: WorkspaceSource) -> None:
+    sandbox.set_env(name, CHEATING_ENV[name])
+    report = check_integrity(sandbox, Path(pristine.path), TARGETS, original=original)
+    assert [violation.path for violation in report.tampered] == [name]
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_set_ups_are_none(name: str, sandbox: Sandbox, original: Sandbox, pristine: WorkspaceSource) -> None:
+    run(sandbox, HONEST[name])
+    report = check_integrity(sandbox, Path(pristine.path), TARGETS, original=original)
+    assert report.tampered == (), name
+
+
+def test_what_policy_allows_is_recorded(sandbox: Sandbox, original: Sandbox, pristine: WorkspaceSource) -> None:
+    run(sandbox, "chmod +x check.js")
+    report = check_integrity(sandbox, Path(pristine.path), TARGETS, original=original)
+    assert report.modified == ("check.js",)

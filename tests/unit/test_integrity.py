@@ -1,0 +1,215 @@
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from autoinstall.commands import parse, unwrap
+from autoinstall.integrity import IntegrityReport, ViolationKind, check_integrity
+from autoinstall.integrity.table import integrity_table, matches
+from autoinstall.sandbox.contract import SandboxSpec, WorkspaceSource
+from autoinstall.sandbox.scripted import Answer, Call, File, ScriptedProvider, ScriptedSandbox
+from autoinstall.values import Category, Goal, Mock, MockKind
+
+FILES = {
+    "thing.py": "def main(): return 1\n",
+    "tests/test_thing.py": "def test_main(): assert main() == 1\n",
+    "package.json": '{"scripts": {"test": "mocha"}}\n',
+    "package-lock.json": "{}\n",
+    "configure": "#!/bin/sh\n",
+    "scripts/check.sh": "#!/bin/sh\npytest\n",
+}
+PYTEST = Goal(command="pytest -q", description="All tests of it pass", category=Category.TEST)
+NPM = Goal(command="npm test", description="All tests of it pass", category=Category.TEST)
+
+
+def _find(call: Call) -> Answer:
+    """As much of `find` as the check asks for."""
+    words = re.findall(r"'([^']*)'", call.command)
+    root, name = words[0], words[words.index("-name") + 1]
+    paths = {entry.path for entry in call.sandbox.read_tree([root]) if ("-type" not in words) or entry.kind == "directory"}
+    return "\n".join(sorted(path for path in paths if fnmatch(path.rpartition("/")[2], name)))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "link").symlink_to("thing.py")
+    return tmp_path
+
+
+@pytest.fixture
+def sandbox(checkout: Path) -> Iterator[ScriptedSandbox]:
+    provider = ScriptedProvider({re.compile("^/usr/bin/find"): _find})
+    source = WorkspaceSource(path=str(checkout), commit="a" * 40)
+    image = provider.build_workspace_image(provider.ensure_base().digest, source, labels={})
+    with provider.open(SandboxSpec(image=image.digest)) as sandbox:
+        assert isinstance(sandbox, ScriptedSandbox)
+        yield sandbox
+
+
+Check = Callable[..., IntegrityReport]
+
+
+@pytest.fixture
+def check(sandbox: ScriptedSandbox, checkout: Path) -> Check:
+    def run(*targets: Goal, **arguments: object) -> IntegrityReport:
+        return check_integrity(sandbox, checkout, targets or (PYTEST,), **arguments)  # type: ignore[arg-type]
+
+    return run
+
+
+def test_an_untouched_checkout_is_clean(check: Check) -> None:
+    assert check() == IntegrityReport()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "kind"),
+    [
+        ("tests/test_thing.py", b"def test_main(): pass\n", ViolationKind.TEST_CHANGED),
+        ("tests/test_new.py", b"def test_new(): pass\n", ViolationKind.TEST_CHANGED),
+        ("thing.py", b"def main(): return 2\n", ViolationKind.SOURCE_CHANGED),
+        ("package.json", b"{}", ViolationKind.SOURCE_CHANGED),
+        ("conftest.py", b"", ViolationKind.MEANING_CHANGED),
+        ("tests/conftest.py", b"", ViolationKind.MEANING_CHANGED),
+        ("sitecustomize.py", b"", ViolationKind.MEANING_CHANGED),
+        ("pytest.ini", b"[pytest]\n", ViolationKind.MEANING_CHANGED),
+        ("jest.config.js", b"", ViolationKind.MEANING_CHANGED),
+        ("GNUmakefile", b"", ViolationKind.MEANING_CHANGED),
+        ("pytest.py", b"", ViolationKind.MEANING_CHANGED),
+        ("pytest/__init__.py", b"", ViolationKind.MEANING_CHANGED),
+    ],
+)
+def test_files_of_the_workspace(sandbox: ScriptedSandbox, check: Check, path: str, content: bytes, kind: ViolationKind) -> None:
+    sandbox.write_file(path, content)
+    assert [(violation.kind, violation.path) for violation in check().tampered] == [(kind, path)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".env", "data/sample.json", "tests/fixture.dat", "build/lib/tests/test_x.py", "thing.egg-info/PKG-INFO", "__pycache__/thing.pyc", "Makefile", "node_modules/x/conftest.py",
+     "tests/__pycache__/test_thing.pyc", ".tox/py311/bin/x", "package-lock.json", "configure"],
+)  # fmt: skip
+def test_what_honest_set_ups_write(sandbox: ScriptedSandbox, check: Check, path: str) -> None:
+    sandbox.write_file(path, b"something else")
+    assert check().tampered == ()
+
+
+def test_deleted_files_and_changed_links(sandbox: ScriptedSandbox, check: Check) -> None:
+    del sandbox.files["/workspace/tests/test_thing.py"]
+    sandbox.files["/workspace/link"] = File(b"/opt/other.py", kind="symlink")
+    assert {(violation.kind, violation.path) for violation in check().tampered} == {
+        (ViolationKind.TEST_CHANGED, "tests/test_thing.py"),
+        (ViolationKind.SOURCE_CHANGED, "link"),
+    }
+
+
+def test_policy_is_recorded_and_never_covers_tests(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.write_file("package-lock.json", b"{ }")
+    sandbox.files["/workspace/scripts/check.sh"] = File(FILES["scripts/check.sh"].encode(), executable=True)
+    sandbox.write_file("thing.py", b"changed")
+    sandbox.write_file("tests/test_thing.py", b"changed")
+    report = check(allow_modified=("**/*.py",))
+    assert report.modified == ("package-lock.json", "scripts/check.sh", "thing.py")
+    assert [violation.path for violation in report.tampered] == ["tests/test_thing.py"]
+
+
+def test_a_declared_mock_may_be_configuration_of_npm(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.write_file(".npmrc", b"legacy-peer-deps=true")
+    assert check().tampered
+    mock = Mock(kind=MockKind.FILE, path="/workspace/.npmrc", reason="old peer dependencies")
+    assert check(mocks=(mock,)).tampered == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "tampered"),
+    [
+        ("BASH_ENV", "/x", True),
+        ("BASH_FUNC_pytest%%", "() { echo 1 passed; }", True),
+        ("LD_PRELOAD", "/x.so", True),
+        ("PYTEST_ADDOPTS", "-k nothing", True),
+        ("PYTEST_ADDOPTS", "-p no:cacheprovider -q", False),
+        ("NODE_OPTIONS", "--max-old-space-size=4096", False),
+        ("NODE_OPTIONS", "--require /x.js", True),
+        ("MAKEFLAGS", "-j4", False),
+        ("MAKEFLAGS", "-n", True),
+        ("DATABASE_URL", "sqlite://", False),
+    ],
+)
+def test_variables(sandbox: ScriptedSandbox, check: Check, name: str, value: str, tampered: bool) -> None:
+    sandbox._update(env={name: value})
+    assert bool(check().tampered) is tampered
+
+
+def test_a_module_by_pythonpath(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.set_env("PYTHONPATH", "/opt/lib:/workspace/src")
+    assert check().tampered == ()
+    sandbox.files["/opt/lib/pytest/__init__.py"] = File(b"")
+    assert [violation.kind for violation in check().tampered] == [ViolationKind.STUB]
+
+
+@pytest.mark.parametrize(
+    ("content", "stub"),
+    [
+        (b"#!/bin/sh\necho '12 passed in 0.10s'\n", True),
+        (b"#!/usr/bin/python3\nprint('=== 12 passed in 0.10s ===')\n", True),
+        (b"#!/bin/sh\nexit 0\n", True),
+        (b"\x7fELF...", True),
+    ],
+)
+def test_stubs_on_the_path(sandbox: ScriptedSandbox, check: Check, content: bytes, stub: bool) -> None:
+    sandbox.files["/usr/local/bin/pytest"] = File(content, executable=True)
+    assert [violation.kind for violation in check().tampered] == [ViolationKind.STUB] * stub
+
+
+def test_what_was_there_at_the_start_is_nobodys_stub(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.files["/usr/local/bin/pytest"] = File(b"#!/bin/sh\nexit 0\n", executable=True)
+    assert check(original=sandbox).tampered == ()
+
+
+def test_programs_behind_npm_scripts(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.files["/workspace/node_modules/.bin/mocha"] = File(b"../mocha/bin/mocha.js", kind="symlink")
+    sandbox.files["/workspace/node_modules/mocha/bin/mocha.js"] = File(b"#!/usr/bin/env node\n", executable=True)
+    assert check(NPM).tampered
+    described = File(b'{"name": "mocha", "bin": {"mocha": "./bin/mocha.js"}}')
+    sandbox.files["/workspace/node_modules/mocha/package.json"] = described
+    assert check(NPM).tampered == ()
+    sandbox.files["/workspace/node_modules/.package-lock.json"] = File(b'{"packages": {}}')
+    assert "npm did not install" in check(NPM).tampered[0].detail
+
+
+def test_a_script_of_the_set_ups_own(sandbox: ScriptedSandbox, check: Check) -> None:
+    own = Goal(command="sh build/run.sh && ./scripts/check.sh", description="All tests of it pass")
+    sandbox.files["/workspace/build/run.sh"] = File(b"exit 0\n")
+    assert [violation.path for violation in check(own).tampered] == ["/workspace/build/run.sh"]
+    sandbox.files["/workspace/build/check.sh"] = File(FILES["scripts/check.sh"].encode(), executable=True)
+    copied = Goal(command="build/check.sh", description="All tests of it pass")
+    assert check(copied).tampered == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "programs"),
+    [
+        ("env X=1 timeout 5 python -m pytest -q", ["pytest"]),
+        ("cd a && npx --yes jest", ["cd", "jest"]),
+        ("poetry run pytest | tail -1", ["pytest", "tail"]),
+        ("X=$(which node) make", ["make", "which"]),
+        ("bash -lc 'uv run --extra test pytest'", ["bash", "pytest"]),
+        ("[[ -f x ]] && pytest", ["-f", "pytest"]),
+        ("python3 -W error -m unittest", ["unittest"]),
+    ],
+)
+def test_programs_of_a_command(command: str, programs: list[str]) -> None:
+    assert sorted(unwrap(simple.words)[0] for simple in parse(command) if simple.words) == sorted(programs)
+
+
+def test_the_table_is_sound() -> None:
+    table = integrity_table()
+    assert table.meaning_top_only <= table.meaning
+    assert table.meaning_unless_declared <= table.meaning
+    assert matches("a/b/test_x.py", table.tests)
+    assert matches("package-lock.json", table.allowed)
+    assert not matches("src/main.py", (*table.tests, *table.allowed))
