@@ -1,0 +1,76 @@
+"""What a killed process leaves is removed, and nothing else is."""
+
+import subprocess
+import sys
+
+import docker
+import pytest
+
+from autoinstall.sandbox.contract import SandboxSpec, Snapshot
+from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.sandbox.labels import Kind, current_process, labels
+from autoinstall.sandbox.reaper import reap
+
+pytestmark = pytest.mark.docker
+
+# Opens a sandbox with a root-owned volume and network, commits another, says so, and waits to be killed.
+WORKER = """
+import sys, time
+from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.settings import Settings
+provider = DockerProvider(Settings())
+with provider.open(SandboxSpec(image=sys.argv[1], purpose="test", owner=sys.argv[2])) as first:
+    tagged = first.snapshot()
+with provider.open(SandboxSpec(image=sys.argv[1], purpose="test", owner=sys.argv[2])) as second:
+    second.run("touch /workspace/owned-by-root")
+    print(second.id, tagged.reference, flush=True)
+    time.sleep(600)
+"""
+
+
+def killed_worker(image: str, owner: str) -> tuple[str, str]:
+    """Names of the container and of the image that a worker has left behind."""
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, image, owner], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout
+    container, reference = worker.stdout.readline().split()
+    worker.kill()
+    worker.wait()
+    worker.stdout.close()
+    return container, reference
+
+
+def test_only_what_dead_processes_hold_is_removed(
+    provider: DockerProvider, workspace_image: Snapshot, engine: docker.DockerClient
+) -> None:
+    container, reference = killed_worker(workspace_image.digest, "reaper-test")
+    # A user's own container from one of our images, and what a worker on another host holds.
+    users = engine.containers.create(reference, ["sleep", "1"])
+    foreign_labels = labels(Kind.SANDBOX, "test", "") | {
+        "autoinstall.process": str(current_process()._replace(host="another"))
+    }
+    foreign = engine.containers.create(workspace_image.digest, ["sleep", "1"], labels=foreign_labels)
+    try:
+        with provider.open(SandboxSpec(image=workspace_image.digest, purpose="test")) as live:
+            assert reap(engine, live_owners=["reaper-test"]).containers.count(container) == 0
+            report = reap(engine)
+            assert container in report.containers
+            assert f"{container}-net" in report.networks
+            assert reference not in report.images
+            assert live.run("echo alive").output == "alive\n"
+        assert not engine.containers.list(all=True, filters={"name": container})
+        assert not engine.networks.list(filters={"name": container})
+        assert {box.id for box in engine.containers.list(all=True)} >= {users.id, foreign.id}
+        users.remove(force=True)
+        # Which environments are needed is the caller's to say.
+        kept = {tag for image in engine.images.list() for tag in image.tags}
+        assert reference not in reap(engine, keep=kept).images
+        assert reference in reap(engine, keep=kept - {reference}).images
+        assert not provider.image_exists(reference)
+        assert provider.image_exists(workspace_image.digest)
+    finally:
+        for leftover in (users, foreign):
+            try:
+                leftover.remove(force=True)
+            except docker.errors.NotFound:
+                continue
