@@ -329,3 +329,24 @@ class TestInstaller:
         _, commands = _install(tmp_path, Plan(steps=(Step(command="one"),)), {})
         assert "-e libfrob-dev" in commands[0]
         assert "-e git" not in commands[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("npm ci", True),
+        ("npm install --ignore-scripts", True),
+        ("pip install -r requirements.txt", True),
+        ("poetry install", True),
+        ("npm install --save thing", False),
+        ("pip install thing", False),
+    ],
+)
+def test_only_set_up_of_the_project_itself_is_taken_from_documents(
+    tmp_path: Path, sandbox: Sandbox, command: str, kept: bool
+) -> None:
+    files = {"README.md": f"```\n{command}\n```\n", "main.rs": "fn main() {}\n"}
+    commands = [
+        goal.command for goal in RulesGoalSetter(Settings()).propose(REPOSITORY, _tree(tmp_path, files), sandbox).goals
+    ]
+    assert (command in commands) is kept

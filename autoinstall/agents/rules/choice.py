@@ -53,12 +53,11 @@ def choose(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
 
 
 def _without_doubtful(ranked: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-    """`ranked`, and taken out of it the whole suites that are much weaker than the main one.
-
-    A second suite that nobody vouches for would be as likely to become a target as the main one.
-    """
+    """`ranked`, and taken out of it what weighs nothing and the whole suites that are much weaker than the main one:
+    a second suite that nobody vouches for would be as likely to become a target as the main one."""
     suites = [item for item in ranked if item.goal.category is Category.TEST and breadth(item.goal) == 2]
     doubtful = [item for item in suites[1:] if item.weight < suites[0].weight - MAX_GAP]
+    doubtful += [item for item in ranked if item.weight <= 0 and item not in doubtful]
     return [item for item in ranked if item not in doubtful], doubtful
 
 

@@ -35,6 +35,11 @@ _SOURCE_WEIGHT = {
 MIN_COVER = 45
 """Weight from which a goal of an ecosystem makes unvouched commands of its category superfluous."""
 
+_LOCAL_SETUP = re.compile(
+    r"(?:install|ci|sync|bootstrap|configure|autogen\.sh|i)(?:\s+-[\w-]+(?:[ =]\S+\.txt)?|\s+\.\S*)*$"
+)
+"""Set-up of the project itself, as against commands that install it, or something else, for its users."""
+
 _EVIDENCE_CATEGORIES = (Category.TEST, Category.LINT, Category.BUILD, Category.SETUP)
 
 
@@ -113,6 +118,8 @@ def _of_evidence(context: Context, covered: Set[Category]) -> Iterator[Candidate
     for command in context.findings.by_category(*_EVIDENCE_CATEGORIES):
         text = command.command
         if is_refused(text) or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\bclean\b|\bdepend\b", text):
+            continue
+        if command.category is Category.SETUP and not _LOCAL_SETUP.search(text):
             continue
         yield Candidate(
             goal=_goal(command), weight=0 if command.category in covered else _SOURCE_WEIGHT[command.source]
