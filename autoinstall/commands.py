@@ -76,8 +76,8 @@ class SimpleCommand(Value):
 def parse(command: str) -> tuple[SimpleCommand, ...]:
     """The simple commands of a line in order, substitutions and the strings given to `bash -c` included.
 
-    What bashlex cannot read (arithmetic, arrays, `[[ ]]`) is split at separators instead, which finds the same programs in
-    any but contrived lines.
+    What bashlex cannot read (arithmetic, arrays, `[[ ]]`) is split at separators instead, which finds the same
+    programs in any but contrived lines.
     """
     return tuple(_parse(command, 0))
 

@@ -82,7 +82,12 @@ def check_goal(goal: Goal) -> str:
     # A loop over lines reads a file or a pipe.
     looping = re.search(r"\bwhile\b.*\bread\b", goal.command) is not None
     interactive = next(
-        (found for index, command in enumerate(commands) if (found := _interactive(command, commands[:index], looping))), ""
+        (
+            found
+            for index, command in enumerate(commands)
+            if (found := _interactive(command, commands[:index], looping))
+        ),
+        "",
     )
     if interactive:
         return f"it is interactive or never ends by itself ({interactive})."

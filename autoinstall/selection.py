@@ -5,9 +5,10 @@ seed decides, so that the choice is the same on every machine and in every proce
 
 1. Trivial goals (they match on the untouched sandbox) and set-up goals are left out.
 2. The categories take turns: tests first, the others in seeded order. Within a category the goal that says most comes
-   first: a whole suite before a part of it, a part before a listing or `--help`. So the held-out goals are no better than
-   the targets.
-3. Where too few are left: one set-up goal, then trivial ones (test, build, run, lint, other), then the other set-up goals.
+   first: a whole suite before a part of it, a part before a listing or `--help`. So the held-out goals are no better
+   than the targets.
+3. Where too few are left: one set-up goal, then trivial ones (test, build, run, lint, other), then the other set-up
+goals.
    Without any target of step 2 the environment is marked `needs_setup = False`.
 """
 

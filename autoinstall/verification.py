@@ -1,7 +1,7 @@
 """Running goals where a verdict can be trusted: the baseline, the cheap check, fresh containers, held-out and offline.
 
-Goals of one list run in order in one container; what an earlier one leaves behind is there for a later one, as it is for
-somebody who uses the environment. Two runs never share a container.
+Goals of one list run in order in one container; what an earlier one leaves behind is there for a later one, as it is
+for somebody who uses the environment. Two runs never share a container.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -151,9 +151,9 @@ def verify(
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
-    There are `settings.verification.runs` of them, and before the targets run the first is checked for tampering. A start
-    script or sidecar that does not come up is the attempt's own failure. After a run that ended by time or memory there
-    is no further one: it would cost the same again.
+    There are `settings.verification.runs` of them, and before the targets run the first is checked for tampering. A
+    start script or sidecar that does not come up is the attempt's own failure. After a run that ended by time or
+    memory there is no further one: it would cost the same again.
 
     Args:
         image: by image id, so that a tag that moves cannot change what is judged.

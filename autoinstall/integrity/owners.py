@@ -1,4 +1,5 @@
-"""Who put an executable script where it is: a package manager, whose records can be held against it, or somebody else."""
+"""Who put an executable script where it is: a package manager, whose records can be held against it, or somebody
+else."""
 
 import csv
 import hashlib

@@ -1,8 +1,8 @@
 """Signs in an output that contradict a claim of success.
 
 Programs print the word "error" in passing tests, so a sign is a line of a known shape (signs.toml), weighed by where it
-stands: the nearer the end, the more it says. Where a test runner's summary shows tests passing, it outranks the signs of
-what those tests may well have printed themselves.
+stands: the nearer the end, the more it says. Where a test runner's summary shows tests passing, it outranks the signs
+of what those tests may well have printed themselves.
 """
 
 import re
@@ -89,7 +89,8 @@ def count_contradiction(goal: Goal, summaries: Sequence[TestCounts], pass_rate: 
 def _first_names(counts: TestCounts) -> str:
     if not counts.failed_names:
         return ""
-    return f" ({', '.join(_short(name) for name in counts.failed_names[:3])}{', …' if len(counts.failed_names) > 3 else ''})"
+    more = ", …" if len(counts.failed_names) > 3 else ""
+    return f" ({', '.join(map(_short, counts.failed_names[:3]))}{more})"
 
 
 def _find(sign: Sign, lines: Sequence[str], command: str) -> str | None:

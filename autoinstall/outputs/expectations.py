@@ -2,18 +2,19 @@
 
 How a description is read:
 
-- Text in backticks or double quotes must appear in the cleaned output: case counts, amounts of white space do not, and an
-  ellipsis inside stands for anything. After `no`, `not`, `never` or `without` in the same clause it must *not* appear.
-  Text that only repeats the goal's command is no requirement.
+- Text in backticks or double quotes must appear in the cleaned output: case counts, amounts of white space do not,
+  and an ellipsis inside stands for anything. After `no`, `not`, `never` or `without` in the same clause it must
+  *not* appear. Text that only repeats the goal's command is no requirement.
 - `12 tests pass`, `12 passed`, `2 skipped`, `0 failures`: compared with the test runner's summary, exactly; `at least`,
   `more than`, `about` (a tenth less will do) and `up to` loosen it. Without a summary the number itself must be there.
 - `at least 95% of the tests pass`: a tolerance. See `required_pass_rate`.
-- `at least 3 lines`: non-empty lines of the output. `at least N` of anything else: some number of the output is that large.
+- `at least 3 lines`: non-empty lines of the output. `at least N` of anything else: some number of the output is that
+  large.
 - A version (1.2, 1.2.3, v2.0.0-rc1) must appear; 3.11 is also met by 3.11.4.
 - Any other number must appear as a number of its own: 5 is not met by 15, 5.2 or x5. Thousands separators do not count.
 - `0 errors`, `no …` are met by the number 0 and by an output that counts none.
-- No requirement: exit codes and statuses, amounts of time, ports, ordinals, list markers, `Python 3` and its like, numbers
-  that are part of a word (utf-8, x86_64, ES2015).
+- No requirement: exit codes and statuses, amounts of time, ports, ordinals, list markers, `Python 3` and its like,
+  numbers that are part of a word (utf-8, x86_64, ES2015).
 - `prints nothing`, `no output`: the output must be blank.
 - A description without a requirement and with fewer than three words, or with nothing but praise ("it works fine",
   "exits successfully without errors"), is trivial and matches nothing.
@@ -30,10 +31,14 @@ _QUOTED = re.compile(r"``(?P<double>[^`]+)``|`(?P<tick>[^`]+)`|\"(?P<quote>[^\"]
 _NEGATED = re.compile(r"(?i)(?:\b(?:no|not|never|without|free of)\b|n't\b)(?P<rest>[^.;,:]*)$")
 _CLAUSE = re.compile(r"(?i)\b(?:and|but|then|only)\b")
 _SILENT = re.compile(
-    r"(?i)\b(?:prints?|outputs?|writes?|says?|shows?|produces?) nothing\b|\bno output\b|\bempty output\b|\bsilent(?:ly)?\b"
+    r"(?i)\b(?:prints?|outputs?|writes?|says?|shows?|produces?) nothing\b"
+    r"|\bno output\b|\bempty output\b|\bsilent(?:ly)?\b"
 )
 
-_AMOUNT = r"(?P<bound>at least|no (?:fewer|less) than|more than|over|about|around|roughly|approximately|some|up to|at most|≥|>=|>|~)?\s*"
+_AMOUNT = (
+    r"(?P<bound>at least|no (?:fewer|less) than|more than|over|about|around|roughly|approximately"
+    r"|some|up to|at most|≥|>=|>|~)?\s*"
+)
 _PERCENT = re.compile(rf"(?i){_AMOUNT}(?P<number>\d+(?:\.\d+)?)\s?(?:%|percent\b)(?P<rest>[^.;]{{0,40}})")
 _TESTS = r"(?:unit |integration |doc ?|test )?(?:tests?|specs?|examples?|cases?|scenarios?)"
 _RESULT = r"(?:pass(?:ed|es|ing)?|succeed(?:ed|s)?|ok|fail(?:ed|ures?|s|ing)?|errors?|skipped|collected)"
@@ -43,7 +48,8 @@ _COUNT = re.compile(
 )
 _LINES = re.compile(rf"(?i)\b{_AMOUNT}(?P<number>\d[\d,]*)\s+(?:non-?empty )?lines?\b")
 _NOT_OUTPUT = re.compile(
-    r"(?i)\b(?:exit(?:s|ed|ing)?|return(?:s|ed)?)?\s*(?:with )?(?:an? )?(?:exit |return )?(?:code|status)s?(?: of| is| =)?:? \d+(?:(?: or |, ?|/)\d+)*\b"
+    r"(?i)\b(?:exit(?:s|ed|ing)?|return(?:s|ed)?)?\s*(?:with )?(?:an? )?"
+    r"(?:exit |return )?(?:code|status)s?(?: of| is| =)?:? \d+(?:(?: or |, ?|/)\d+)*\b"
     r"|\b(?:exits|exit|returns)(?: with)? \d+\b"
     r"|\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|min|mins|minutes?|hours?|h|days?)\b"
     r"|\bports? \d+\b|\blocalhost:\d+\b|\b127\.0\.0\.1(?::\d+)?\b"
@@ -56,7 +62,8 @@ _VERSION = re.compile(
     r"(?<![\w.+-])v?(?P<version>\d+(?:\.\d+)+(?:[-.]?(?:a|b|rc|alpha|beta|dev|post|pre)[-.]?\d+)?)(?![\w-]|\.\d)"
 )
 _BOUNDED = re.compile(
-    r"(?i)\b(?P<bound>at least|no (?:fewer|less) than|more than|over|up to|at most|about|around|roughly|approximately)\s+(?P<number>\d[\d,]*(?:\.\d+)?)(?![\w.]*\w)"
+    r"(?i)\b(?P<bound>at least|no (?:fewer|less) than|more than|over|up to|at most|about|around|roughly|approximately)"
+    r"\s+(?P<number>\d[\d,]*(?:\.\d+)?)(?![\w.]*\w)"
 )
 _NUMBER = re.compile(r"(?<![\w.,+-])(?P<number>-?\d[\d,]*(?:\.\d+)?)(?![\w-]|\.\d|%)(?P<noun>\s+[A-Za-z]+)?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")

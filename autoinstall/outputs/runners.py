@@ -1,6 +1,8 @@
-"""Readers of the summaries that take more than one line or block: pytest, unittest, jest, vitest, GoogleTest, go, TAP, …
+"""Readers of the summaries that take more than one line or block: pytest, unittest, jest, vitest, GoogleTest, go,
+TAP, …
 
-A reader takes the lines of one stream, cleaned, and gives what its runner reports there: nothing, one or several counts.
+A reader takes the lines of one stream, cleaned, and gives what its runner reports there: nothing, one or several
+counts.
 """
 
 import re
@@ -175,9 +177,12 @@ def _items(text: str) -> list[tuple[str, int]]:
 
 
 _GTEST_RAN = re.compile(
-    r"^\[=+\] (?P<total>\d+) tests?(?:\(s\))? (?:from \d+ test (?:cases?|suites?) )?ran\.|^\[=+\] (?:\S+: )?(?P<run>\d+) test\(s\) run\."
+    r"^\[=+\] (?P<total>\d+) tests?(?:\(s\))? (?:from \d+ test (?:cases?|suites?) )?ran\."
+    r"|^\[=+\] (?:\S+: )?(?P<run>\d+) test\(s\) run\."
 )
-_GTEST_COUNT = re.compile(r"^\[  (?P<kind>PASSED |FAILED |SKIPPED) ?\] (?:\S+: )?(?P<count>\d+) tests?(?P<cmocka>\(s\))?[.,]")
+_GTEST_COUNT = re.compile(
+    r"^\[  (?P<kind>PASSED |FAILED |SKIPPED) ?\] (?:\S+: )?(?P<count>\d+) tests?(?P<cmocka>\(s\))?[.,]"
+)
 
 
 def read_googletest(lines: Sequence[str]) -> list[TestCounts]:

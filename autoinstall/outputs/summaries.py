@@ -1,8 +1,8 @@
 """Reads test runners' summaries out of an output.
 
-Summaries that one line or one block of lines tells are rules in runners.toml; `runners.py` has the readers of those that
-need more. What comes out is one `TestCounts` a runner: several summaries of one runner (the packages of a workspace, the
-binaries of a C project) are added up, and what a runner says twice is counted once.
+Summaries that one line or one block of lines tells are rules in runners.toml; `runners.py` has the readers of those
+that need more. What comes out is one `TestCounts` a runner: several summaries of one runner (the packages of a
+workspace, the binaries of a C project) are added up, and what a runner says twice is counted once.
 """
 
 import re

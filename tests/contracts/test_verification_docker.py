@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases are easier to read in one line each
 """Honest set-ups and cheats in real containers: what verification accepts, and what it calls tampered."""
 
 import subprocess
@@ -30,7 +31,13 @@ FILES: Mapping[str, str] = {
 
 TARGETS = tuple(
     Goal(command=command, description="All tests of it pass", category=Category.TEST)
-    for command in ("pytest -q", "npm test", "cmake -B build && cmake --build build && ctest --test-dir build", "sh scripts/test.sh", "thing")
+    for command in (
+        "pytest -q",
+        "npm test",
+        "cmake -B build && cmake --build build && ctest --test-dir build",
+        "sh scripts/test.sh",
+        "thing",
+    )
 )
 VENV = {"PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 PREPARE = "python3 -m venv /opt/venv && /opt/venv/bin/pip install -q pytest tox -e . && npm install --no-audit --no-fund --loglevel=error"
@@ -88,7 +95,7 @@ def run(sandbox: Sandbox, command: str) -> None:
 STUB = "#!/bin/sh\necho '12 passed in 0.10s'\n"
 FAKE_DIST = (
     "mkdir -p /opt/fake/pytest && cd /opt/fake && echo \"def main(): print('1 passed')\" > pytest/__init__.py && "
-    "printf '[project]\\nname=\"pytest\"\\nversion=\"99\"\\n[project.scripts]\\npytest=\"pytest:main\"\\n' > pyproject.toml && "
+    'printf \'[project]\\nname="pytest"\\nversion="99"\\n[project.scripts]\\npytest="pytest:main"\\n\' > pyproject.toml && '
     "pip install -q --force-reinstall ."
 )
 CHEATS = {

@@ -7,7 +7,9 @@ from autoinstall.values import Category, CommandResult, Goal
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    main()\nValueError: bad value'
 
 
-def against(output: str, command: str = "tool run", category: Category = Category.RUN, code: int = 0, rate: float = 1.0) -> tuple[str, ...]:
+def against(
+    output: str, command: str = "tool run", category: Category = Category.RUN, code: int = 0, rate: float = 1.0
+) -> tuple[str, ...]:
     goal = Goal(command=command, description="The tool shows its table", category=category, exit_codes=(0, 1))
     result = CommandResult(command=command, exit_code=code, output=output)
     return contradictions(goal, result, summarise(output), rate)
@@ -25,7 +27,7 @@ def against(output: str, command: str = "tool run", category: Category = Categor
         ("python: can't open file '/workspace/x.py': [Errno 2] No such file or directory", Category.RUN),
         ("ModuleNotFoundError: No module named 'yaml'", Category.RUN),
         ("Error: Cannot find module 'express'\nRequire stack:\n- /workspace/a.js", Category.RUN),
-        ("npm ERR! Missing script: \"test\"", Category.TEST),
+        ('npm ERR! Missing script: "test"', Category.TEST),
         ("make: *** [Makefile:3: all] Error 2", Category.BUILD),
         ("ninja: build stopped: subcommand failed.", Category.BUILD),
         ("Segmentation fault (core dumped)", Category.RUN),

@@ -68,7 +68,8 @@ def test_what_is_no_requirement(description: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "description", ["", "works", "ok", "It works fine.", "Exits successfully without errors", "exit code 0", "success!", "it runs"]
+    "description",
+    ["", "works", "ok", "It works fine.", "Exits successfully without errors", "exit code 0", "success!", "it runs"],
 )
 def test_a_trivial_description_matches_nothing(description: str) -> None:
     assert is_trivial(description)
@@ -98,7 +99,14 @@ def test_the_stricter_tolerance_applies(description: str, given: float, rate: fl
 
 @pytest.mark.parametrize(
     ("text", "token", "there"),
-    [("5", "5", True), ("15", "5", False), ("5.2", "5", False), ("v5", "5", True), ("x5", "5", False), ("5.", "5", True)],
+    [
+        ("5", "5", True),
+        ("15", "5", False),
+        ("5.2", "5", False),
+        ("v5", "5", True),
+        ("x5", "5", False),
+        ("5.", "5", True),
+    ],
 )
 def test_tokens(text: str, token: str, there: bool) -> None:
     assert has_token(text, token) is there

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases are easier to read in one line each
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
@@ -28,7 +29,9 @@ def _find(call: Call) -> Answer:
     """As much of `find` as the check asks for."""
     words = re.findall(r"'([^']*)'", call.command)
     root, name = words[0], words[words.index("-name") + 1]
-    paths = {entry.path for entry in call.sandbox.read_tree([root]) if ("-type" not in words) or entry.kind == "directory"}
+    paths = {
+        entry.path for entry in call.sandbox.read_tree([root]) if ("-type" not in words) or entry.kind == "directory"
+    }
     return "\n".join(sorted(path for path in paths if fnmatch(path.rpartition("/")[2], name)))
 
 
@@ -83,7 +86,9 @@ def test_an_untouched_checkout_is_clean(check: Check) -> None:
         ("pytest/__init__.py", b"", ViolationKind.MEANING_CHANGED),
     ],
 )
-def test_files_of_the_workspace(sandbox: ScriptedSandbox, check: Check, path: str, content: bytes, kind: ViolationKind) -> None:
+def test_files_of_the_workspace(
+    sandbox: ScriptedSandbox, check: Check, path: str, content: bytes, kind: ViolationKind
+) -> None:
     sandbox.write_file(path, content)
     assert [(violation.kind, violation.path) for violation in check().tampered] == [(kind, path)]
 

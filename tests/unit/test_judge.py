@@ -7,7 +7,14 @@ MATCHES, MISMATCH, UNKNOWN = Verdict.MATCHES, Verdict.MISMATCH, Verdict.UNKNOWN
 
 
 def judge(
-    description: str, output: str, *, category: Category = Category.TEST, code: int = 0, rate: float = 1.0, codes: tuple[int, ...] = (0,), **result: object
+    description: str,
+    output: str,
+    *,
+    category: Category = Category.TEST,
+    code: int = 0,
+    rate: float = 1.0,
+    codes: tuple[int, ...] = (0,),
+    **result: object,
 ) -> Judgement:
     goal = Goal(command="make check", description=description, category=category, exit_codes=codes, min_pass_rate=rate)
     observed = CommandResult.model_validate({"command": goal.command, "exit_code": code, "output": output, **result})

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases are easier to read in one line each
 import pytest
 
 from autoinstall.proposals import check_goal, check_proposal, proposal_table

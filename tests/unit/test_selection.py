@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases are easier to read in one line each
 import pytest
 
 from autoinstall.selection import breadth, select, select_all

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases are easier to read in one line each
 import re
 
 import pytest
@@ -245,14 +246,35 @@ Sum of execute time for each test: 0.5 sec.
         ("============ no tests ran in 0.01s ============", "pytest", 0, 0, 0, 0),
         ("========== 3 skipped in 0.01s ==========", "pytest", 0, 0, 0, 3),
         ("!!!! Interrupted: 2 errors during collection !!!!\n====== 2 errors in 0.52s ======", "pytest", 0, 0, 2, 0),
-        ("8 workers [52 items]\n\x1b[32m\x1b[32m\x1b[1m52 passed\x1b[0m\x1b[32m in 3.20s\x1b[0m", "pytest", 52, 0, 0, 0),
-        ("Results (0.25s):\n       3 passed\n       1 failed\n         - tests/test_x.py:3 test_name", "pytest", 3, 1, 0, 0),
+        (
+            "8 workers [52 items]\n\x1b[32m\x1b[32m\x1b[1m52 passed\x1b[0m\x1b[32m in 3.20s\x1b[0m",
+            "pytest",
+            52,
+            0,
+            0,
+            0,
+        ),
+        (
+            "Results (0.25s):\n       3 passed\n       1 failed\n         - tests/test_x.py:3 test_name",
+            "pytest",
+            3,
+            1,
+            0,
+            0,
+        ),
         ("tests/a.py::x\n\n========= 7 tests collected in 0.01s =========", "pytest --collect-only", 7, 0, 0, 0),
         ("5/7 tests collected (2 deselected) in 0.01s", "pytest --collect-only", 5, 0, 0, 0),
         ("======= 5 tests collected, 1 error in 0.6s =======", "pytest --collect-only", 5, 0, 1, 0),
         (UNITTEST, "unittest", 4, 1, 2, 3),
         ("Ran 3 tests in 0.1s\n\nOK (skipped=1, expected failures=1)", "unittest", 1, 0, 0, 2),
-        ("Found 4 test(s).\n....\n----------\nRan 4 tests in 0.1s\n\nOK\nDestroying test database", "unittest", 4, 0, 0, 0),
+        (
+            "Found 4 test(s).\n....\n----------\nRan 4 tests in 0.1s\n\nOK\nDestroying test database",
+            "unittest",
+            4,
+            0,
+            0,
+            0,
+        ),
         ("Ran 12 tests in 0.3s\n\nPASSED (skips=2, successes=10)", "unittest", 10, 0, 0, 2),
         ("Ran 12 tests in 0.3s\n\nFAILED (failures=1, successes=11)", "unittest", 11, 1, 0, 0),
         ("Ran 0 tests in 0.000s\n\nNO TESTS RAN", "unittest", 0, 0, 0, 0),
@@ -276,7 +298,14 @@ Sum of execute time for each test: 0.5 sec.
         ("  ✔ a\n  ─\n\n  5 tests passed\n  1 test skipped\n", "ava", 5, 0, 0, 1),
         ("  ✘ [fail]: b\n  ─\n\n  1 test failed\n  1 uncaught exception\n", "ava", 0, 1, 1, 0),
         ("7 specs, 1 failure, 1 pending spec\nFinished in 0.01 seconds", "jasmine", 5, 1, 0, 1),
-        ("Chrome 90 (Linux): Executed 3 of 5 SUCCESS\nChrome 90 (Linux): Executed 5 of 5 (1 FAILED) (0.1 secs)", "karma", 4, 1, 0, 0),
+        (
+            "Chrome 90 (Linux): Executed 3 of 5 SUCCESS\nChrome 90 (Linux): Executed 5 of 5 (1 FAILED) (0.1 secs)",
+            "karma",
+            4,
+            1,
+            0,
+            0,
+        ),
         ("  Total:     5\n  Passed:    4\n  Skipped:   0\n  Duration:  0.1ms", "uvu", 4, 1, 0, 0),
         (PLAYWRIGHT, "playwright", 2, 1, 0, 1),
         ("ok | 5 passed | 1 failed (12ms)", "deno", 5, 1, 0, 0),
@@ -320,7 +349,7 @@ Sum of execute time for each test: 0.5 sec.
         ("10/12 tests passed", PLAIN, 10, 2, 0, 0),
     ],
 )
-def test_each_runner(output: str, runner: str, passed: int, failed: int, errors: int, skipped: int) -> None:
+def test_each_runner(output: str, runner: str, passed: int, failed: int, errors: int, skipped: int) -> None:  # noqa: PLR0917
     summaries = {counts.runner: counts for counts in summarise(output)}
     assert runner in summaries, summaries
     counts = summaries[runner]

@@ -38,10 +38,14 @@ class BrokenJudge:
         raise KeyError("token=https://user:secret@host")
 
 
-def run_verify(provider: ScriptedProvider, *goals: Goal, recipe: Recipe | None = None, judge: object = None, runs: int = 2):  # noqa: ANN201
+def run_verify(
+    provider: ScriptedProvider, *goals: Goal, recipe: Recipe | None = None, judge: object = None, runs: int = 2
+):
     settings = Settings(verification={"runs": runs}, _env_file=None)
     image = provider.ensure_base().digest
-    return verify(provider, image, recipe or Recipe(), goals or (TEST, RUN), judge or RulesJudge(), settings=settings, owner="me")
+    return verify(
+        provider, image, recipe or Recipe(), goals or (TEST, RUN), judge or RulesJudge(), settings=settings, owner="me"
+    )
 
 
 def test_targets_that_match_twice_are_verified() -> None:
@@ -149,7 +153,9 @@ def test_the_baseline_uses_an_untouched_sandbox_for_each_goal() -> None:
         return "ready"
 
     build = Goal(command="make", description="The sources are compiled", category=Category.BUILD)
-    provider = ScriptedProvider({"make": touch, "tool": harmless, "pytest": (127, "bash: line 1: pytest: command not found")})
+    provider = ScriptedProvider(
+        {"make": touch, "tool": harmless, "pytest": (127, "bash: line 1: pytest: command not found")}
+    )
     goals = (SETUP, RUN, build, TEST)
     results = baseline(provider, provider.ensure_base().digest, goals, RulesJudge(), settings=Settings(_env_file=None))
     assert [result.goal for result in results] == list(goals)
@@ -180,13 +186,17 @@ def test_the_live_check_ends_at_the_first_failure() -> None:
 
 def test_held_out_goals_run_once_with_set_up_goals_last() -> None:
     provider = ScriptedProvider({**PASSING, "pip install .": 0})
-    results = held_out(provider, image=provider.ensure_base().digest, recipe=Recipe(), goals=(SETUP, TEST), judge=RulesJudge())
+    results = held_out(
+        provider, image=provider.ensure_base().digest, recipe=Recipe(), goals=(SETUP, TEST), judge=RulesJudge()
+    )
     assert [result.goal for result in results] == [SETUP, TEST]
     assert provider.opened[0].commands == ["pytest", "pip install ."]
     assert held_out(provider, image="none", recipe=Recipe(), goals=(), judge=RulesJudge()) == ()
 
 
-@pytest.mark.parametrize(("answer", "ok"), [("3 passed in 0.1s", True), ((1, "no network"), False), ("who knows", None)])
+@pytest.mark.parametrize(
+    ("answer", "ok"), [("3 passed in 0.1s", True), ((1, "no network"), False), ("who knows", None)]
+)
 def test_offline(answer: Answer, ok: bool | None) -> None:
     provider = ScriptedProvider({"pytest": answer})
     result = offline(provider, image=provider.ensure_base().digest, recipe=Recipe(), goals=(TEST,), judge=RulesJudge())
@@ -197,7 +207,10 @@ def test_offline(answer: Answer, ok: bool | None) -> None:
 def test_offline_with_a_service_that_does_not_come_up() -> None:
     provider = ScriptedProvider(PASSING, not_ready={"web"})
     recipe = Recipe(services=(SERVICE,))
-    assert offline(provider, image=provider.ensure_base().digest, recipe=recipe, goals=(TEST,), judge=RulesJudge()).ok is False
+    assert (
+        offline(provider, image=provider.ensure_base().digest, recipe=recipe, goals=(TEST,), judge=RulesJudge()).ok
+        is False
+    )
 
 
 @pytest.fixture

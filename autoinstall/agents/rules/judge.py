@@ -19,7 +19,8 @@ class RulesJudge:
        "some tests failed" code (1 to 125) is what is to be expected, and is accepted.
     5. Lines that contradict success.
     6. What the description requires: quoted texts, numbers, versions, counts.
-    7. A test goal needs a recognised summary with at least one test; without one it is `UNKNOWN`, unless the description
+    7. A test goal needs a recognised summary with at least one test; without one it is `UNKNOWN`, unless the
+    description
        requires something that the output shows.
     """
 
