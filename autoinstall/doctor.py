@@ -221,7 +221,7 @@ def unreachable(name: str, output: str, setting: str, settings: Settings) -> Che
         hint = "AUTOINSTALL_PASS_THROUGH__CA_BUNDLE hands the host's CA bundle to sandboxes."
         if settings.pass_through.ca_bundle is not None:
             hint = f"{settings.pass_through.ca_bundle} lacks the certificate of the proxy in between."
-    elif any(sign in lowered for sign in ("resolv", "enotfound", "eai_again", "name or service")):
+    elif any(sign in lowered for sign in ("resolv", "resolution", "enotfound", "eai_again", "name or service")):
         cause = "its name is not resolved"
         hint = f"Check the engine's DNS, or AUTOINSTALL_PASS_THROUGH__{setting} and the proxies."
     else:
