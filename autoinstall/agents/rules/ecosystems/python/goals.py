@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.python.manifests import load_ini, load_toml
+from autoinstall.agents.rules.ecosystems.python.checkers import configured
 from autoinstall.agents.rules.ecosystems.python.model import PythonProject
 from autoinstall.agents.rules.ecosystems.python.sources import Sources
 from autoinstall.agents.rules.ecosystems.python.suite import Suite
@@ -153,60 +153,20 @@ def _module_path(tree: Tree, project: PythonProject, module: str) -> str | None:
 
 
 def _checkers(tree: Tree, sources: Sources) -> Iterator[Candidate]:
-    places = list(sources.main.packages[:1])
     base = f"{sources.main.source_dir}/" if sources.main.source_dir else ""
-    place = next((base + name for name in places if tree.has_directory(base + name)), "")
-    place = place or (f"{base}{places[0]}.py" if places else ".")
-    for tool, command, description in (
-        ("ruff", "ruff check .", "Lints the code and ends with a count of findings, or says that all checks passed."),
-        (
-            "flake8",
-            f"flake8 --count {shlex.quote(place)}",
-            "Lints the code: prints findings, one a line, then a count of them.",
-        ),
-        (
-            "mypy",
-            f"mypy {shlex.quote(place)}",
-            "Checks the types and ends with a line on how many source files were checked.",
-        ),
-        (
-            "black",
-            f"black --check {shlex.quote(place)}",
-            "Says which files would be reformatted, and how many files there are.",
-        ),
-        (
-            "isort",
-            f"isort --check-only {shlex.quote(place)} && echo checked",
-            "Says which files have imports in a wrong order; where none has, prints that it checked.",
-        ),
-        (
-            "pylint",
-            f"pylint --exit-zero {shlex.quote(place)}",
-            "Lints the code: prints findings by module and a rating.",
-        ),
-    ):
-        evidence = _configured(tree, tool)
-        if evidence is not None and tool != "isort":
-            yield _candidate(
-                command,
-                f"{description} Findings are the code's own matter.",
-                Category.LINT,
-                46 if tool in ("ruff", "flake8") else 40,
-                evidence,
-                exit_codes=(0, 1, 4, 8, 16, 20, 24, 28) if tool == "pylint" else (0, 1),
-            )
-
-
-def _configured(tree: Tree, tool: str) -> Evidence | None:
-    if f"[tool.{tool}" in tree.read("pyproject.toml") and load_toml(tree, "pyproject.toml"):
-        return Evidence(path="pyproject.toml", line=tree.find_line("pyproject.toml", f"[tool.{tool}"), text=tool)
-    own = tree.first(f".{tool}", f"{tool}.toml", f".{tool}.toml", f"{tool}.ini", f".{tool}rc", f"{tool}rc")
-    if own:
-        return Evidence(path=own, line=1, text=f"configuration of {tool}")
-    for path in ("setup.cfg", "tox.ini"):
-        if load_ini(tree, path).has_section(tool):
-            return Evidence(path=path, line=tree.find_line(path, f"[{tool}]"), text=f"[{tool}]")
-    return None
+    name = next(iter(sources.main.packages), "")
+    place = next(
+        (path for path in (base + name, f"{base}{name}.py") if tree.has_directory(path) or tree.has(path)), "."
+    )
+    for checker, evidence in configured(tree):
+        yield _candidate(
+            checker.command.format(shlex.quote(place)),
+            f"{checker.description} Findings are the code's own matter.",
+            Category.LINT,
+            46 if checker.name in ("ruff", "flake8") else 40,
+            evidence,
+            exit_codes=checker.exit_codes,
+        )
 
 
 def _builds(sources: Sources) -> Iterator[Candidate]:
@@ -214,14 +174,14 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
     place = f"./{main.root}" if main.root else "."
     if main.installable:
         yield _candidate(
-            f"pip wheel --no-deps --wheel-dir /tmp/wheels {place}",
+            f"python -m pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheels {place}",
             'Builds a wheel of the project and ends with "Successfully built".',
             Category.BUILD,
             42,
             main.evidence,
         )
         yield _candidate(
-            f"pip install --no-deps -e {place}",
+            f"python -m pip install --no-deps --no-build-isolation -e {place}",
             'Installs the project in place and ends with "Successfully installed".',
             Category.SETUP,
             36,
@@ -239,7 +199,7 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
                 main.evidence,
             )
     yield _candidate(
-        "pip check",
+        "python -m pip check",
         "Says that no requirement of the installed distributions is broken, or names the broken ones.",
         Category.OTHER,
         26,

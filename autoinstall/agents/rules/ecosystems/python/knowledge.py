@@ -20,6 +20,7 @@ class PythonTable(Value):
 
     interpreters: dict[str, date]
     floors: dict[str, date]
+    breaks: dict[str, date]
     roles: dict[SetRole, tuple[str, ...]]
     heavy: Heavy
     tools: dict[str, str]
@@ -88,6 +89,12 @@ def interpreter_dates() -> dict[str, datetime]:
 def floors() -> dict[str, datetime]:
     """Distribution → day behind which resolution never goes back for it."""
     return {name: _start(day) for name, day in _python().floors.items()}
+
+
+@cache
+def breaks() -> dict[str, datetime]:
+    """Distribution → day of a release that broke much of what was written before."""
+    return {name: _start(day) for name, day in _python().breaks.items()}
 
 
 @cache

@@ -170,6 +170,7 @@ class _Reader:
             installable=self._installable(project, poetry, build, options),
             legacy_setup=self.has_script and not build,
             backend=_first_text(build.get("build-backend")),
+            build_requires=tuple(self._build_requires(build)),
             requires_python=requires_python,
             classifiers=tuple(classifiers),
             sets=tuple(self.sets),
@@ -196,6 +197,10 @@ class _Reader:
         return bool(build) and bool(
             project or poetry or tool.get("flit") or options or self.cfg.has_section("metadata")
         )
+
+    def _build_requires(self, build: Mapping[str, Any]) -> list[str]:
+        lines = [*_strings(build.get("requires")), *_strings(self.script.get("setup_requires"))]
+        return parse_lines(lines or ["setuptools", "wheel"], self.tree, self.root).requirements
 
     # --- requirement sets -------------------------------------------------------------------------------------------
 

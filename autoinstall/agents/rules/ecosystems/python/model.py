@@ -48,6 +48,7 @@ class PythonProject(Value):
         root: directory relative to the checkout; empty for the checkout itself.
         name: distribution name; empty where none is declared.
         installable: has a build backend or a setup script, and does not say that it is no package.
+        build_requires: what its build takes.
         legacy_setup: there is a setup.py and no declared build backend.
         sets: dependencies (role RUNTIME), extras, groups.
         scripts: console script → entry point.
@@ -60,6 +61,7 @@ class PythonProject(Value):
     installable: bool = False
     legacy_setup: bool = False
     backend: str = ""
+    build_requires: tuple[str, ...] = ()
     requires_python: str = ""
     classifiers: tuple[str, ...] = ()
     sets: tuple[RequirementSet, ...] = ()

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from autoinstall.agents.rules.contract import Context, Plan, Step
-from autoinstall.agents.rules.ecosystems.python.interpreter import Choice, allows, available, ranked
-from autoinstall.agents.rules.ecosystems.python.knowledge import floors, interpreter_dates, tool_distribution
+from autoinstall.agents.rules.ecosystems.python.checkers import configured_checkers
+from autoinstall.agents.rules.ecosystems.python.interpreter import Choice, allows, available, newest_before, ranked
+from autoinstall.agents.rules.ecosystems.python.knowledge import breaks, floors, interpreter_dates, tool_distribution
 from autoinstall.agents.rules.ecosystems.python.model import SetRole, requirement_name
-from autoinstall.agents.rules.ecosystems.python.sources import Sources, tidy
+from autoinstall.agents.rules.ecosystems.python.sources import Sources, relaxed, tidy
 from autoinstall.sandbox.contract import Sandbox
 
 VENV = "/opt/venv"
 CONFIG = f"{VENV}/uv.toml"
+BUILD = f"{VENV}/build.txt"
 REQUIREMENTS = f"{VENV}/requirements.txt"
 CONSTRAINTS = f"{VENV}/constraints.txt"
 INSTALL = "uv pip install --no-sources"
@@ -34,15 +36,17 @@ class Variant:
         locked: the lock file's versions are kept to.
         editable: the project is installed in place.
         other_interpreter: the second choice of interpreters.
+        contemporary: the interpreter was out when the commit was made, so pins of its time can be kept to.
     """
 
-    def __init__(self, attempt: int, choices: tuple[Choice, ...], requires: str) -> None:
+    def __init__(self, attempt: int, choices: tuple[Choice, ...], requires: str, date: datetime) -> None:
         second = len(choices) > 1 and allows(requires, choices[1].interpreter.minor)
         self.other_interpreter = attempt == 2 and second
         self.dated = attempt in (1, 4) or self.other_interpreter
         self.locked = attempt == 1
         self.editable = attempt < _LAST_ATTEMPT
         self.choice = choices[1] if self.other_interpreter else choices[0]
+        self.contemporary = newest_before(self.choice.interpreter.minor, date)
         self.exhausted = attempt >= _LAST_ATTEMPT
 
 
@@ -54,7 +58,7 @@ def build_plan(context: Context, sources: Sources, sandbox: Sandbox) -> Plan:
             steps=(Step(command="command -v python3", why="No Python 3 interpreter is in the base image"),),
             exhausted=True,
         )
-    variant = Variant(context.attempt, choices, sources.main.requires_python)
+    variant = Variant(context.attempt, choices, sources.main.requires_python, context.repository.commit_date)
     return Plan(
         steps=tuple(_steps(context, sources, variant)),
         env=_env(sources, sandbox),
@@ -78,6 +82,7 @@ def _env(sources: Sources, sandbox: Sandbox) -> dict[str, str]:
         "VIRTUAL_ENV": VENV,
         "UV_PROJECT_ENVIRONMENT": VENV,
         "UV_CONFIG_FILE": CONFIG,
+        "UV_BUILD_CONSTRAINT": BUILD,
         "PATH": ":".join([f"{VENV}/bin", *entries]),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
@@ -94,35 +99,51 @@ def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
     choice = variant.choice
     interpreter = choice.interpreter
     yield Step(
-        command=f"uv venv --no-config --clear --python {interpreter.path} {VENV}",
+        command=f"env -u UV_CONFIG_FILE uv venv --clear --python {interpreter.path} {VENV}",
         why=f"Python {interpreter.minor}: {choice.reason}",
         fallback=(f"{interpreter.path} -m venv --clear {VENV}",),
     )
-    lock = sources.lock if variant.locked else None
+    lock = sources.lock if variant.locked and variant.contemporary else None
     yield Step(command=_configuration(context, variant), why="As of the commit's date: later releases may break it")
     yield Step(
         command="uv pip install pip 'setuptools<81' wheel",
         why="Old code expects pkg_resources and distutils beside it",
         fallback=(f"sed -i /exclude-newer/d {CONFIG}; uv pip install pip 'setuptools<81' wheel",),
     )
-    requirements = tidy(_requirements(sources), requirement_name(sources.main.name))
+    wanted = _requirements(sources)
+    if not variant.contemporary:
+        wanted = map(relaxed, wanted)
+    requirements = tidy(wanted, requirement_name(sources.main.name))
     evidence = ", ".join(dict.fromkeys(f"{item.evidence.path}:{item.evidence.line}" for item in sources.test_sets()))
     if requirements:
         yield Step(command=_heredoc(REQUIREMENTS, requirements), why=f"What the tests need: {evidence}")
     if lock:
         yield Step(command=_heredoc(CONSTRAINTS, lock.constraints), why=f"Versions of {lock.evidence.path}")
     yield from _installation(sources, variant, bool(requirements), bool(lock))
+    if sources.main.installable:
+        yield Step(
+            command=_join(INSTALL, *map(shlex.quote, sources.main.build_requires)),
+            why="What a build without isolation takes",
+            optional=True,
+        )
     yield from _tools(context, sources)
     yield from _optional(sources, bool(lock))
 
 
 def _configuration(context: Context, variant: Variant) -> str:
-    if not variant.dated:
-        return _heredoc(CONFIG, ['link-mode = "copy"'])
-    newest = cut_off(context.repository.commit_date, variant.choice.interpreter.minor)
-    later = ", ".join(f'{name} = "{_stamp(day)}"' for name, day in floors().items() if day > newest)
-    lines = ['link-mode = "copy"', f'exclude-newer = "{_stamp(newest)}"']
-    return _heredoc(CONFIG, [*lines, *([f"exclude-newer-package = {{ {later} }}"] if later else [])])
+    """uv's settings file, and the constraints of builds: both are read by every later call of uv."""
+    committed = context.repository.commit_date.astimezone(UTC)
+    newest = cut_off(committed, variant.choice.interpreter.minor)
+    days = {name: day for name, day in floors().items() if day > newest}
+    days |= {name: day - _MARGIN for name, day in breaks().items() if committed < day <= newest}
+    builds = ["setuptools<81", *(["cython<3"] if committed < breaks()["cython"] else [])]
+    lines = ['link-mode = "copy"']
+    if variant.dated:
+        lines.append(f'exclude-newer = "{_stamp(newest)}"')
+        if days:
+            single = ", ".join(f'{name} = "{_stamp(day)}"' for name, day in sorted(days.items()))
+            lines.append(f"exclude-newer-package = {{ {single} }}")
+    return f"{_heredoc(CONFIG, lines)}\n{_heredoc(BUILD, builds)}"
 
 
 def _requirements(sources: Sources) -> Iterator[str]:
@@ -183,35 +204,38 @@ def _project_ladder(sources: Sources, option: str, extras: tuple[str, ...]) -> s
 
 
 def _each(locked: bool) -> str:
+    """Installs the requirements by halves: what cannot be had is left out, and the rest still comes in a few calls."""
     constraint = f"-c {CONSTRAINTS} " if locked else ""
-    retry = f' || {INSTALL} "$line"' if locked else ""
-    install = f'{INSTALL} {constraint}"$line"{retry} || echo "left out: $line"'
-    return f"while IFS= read -r line; do {install}; done < {REQUIREMENTS}"
+    return (
+        f'some() {{ {INSTALL} {constraint}"$@" && return; '
+        '[ $# -le 1 ] && { echo "left out: $*"; return; }; local half=$(($# / 2)); '
+        'some "${@:1:half}"; some "${@:half+1}"; }; '
+        f'mapfile -t lines < {REQUIREMENTS}; some "${{lines[@]}}"'
+    )
 
 
 def _tools(context: Context, sources: Sources) -> Iterator[Step]:
-    """What the targets' own commands are, where nothing else brings them."""
-    for tool in dict.fromkeys(_commands(target.command) for target in context.targets):
-        for name in tool:
-            distribution = tool_distribution(name)
-            if not distribution or (sources.suite and distribution in sources.suite.needs):
-                continue
-            wanted = sources.declared(distribution) or distribution
-            # A linter reads its plugins' options from the project's configuration: what is listed beside it comes along.
-            beside = [
-                line
-                for item in sources.sets
-                if item.role is SetRole.LINT
-                and any(requirement_name(text) == distribution for text in item.requirements)
-                for line in item.requirements
-            ]
-            lines = tidy([wanted, *beside], requirement_name(sources.main.name))
-            yield Step(
-                command=_join(INSTALL, *map(shlex.quote, lines)),
-                why=f"A target runs {name}",
-                fallback=(_join(INSTALL, shlex.quote(wanted)), _join(INSTALL, distribution)),
-                optional=True,
-            )
+    """What the targets run, and the checkers that the project configures, where nothing else brings them."""
+    named = [name for target in context.targets for name in _commands(target.command)]
+    for name in dict.fromkeys([*named, *configured_checkers(context.tree)]):
+        distribution = tool_distribution(name)
+        if not distribution or (sources.suite and distribution in sources.suite.needs):
+            continue
+        wanted = sources.declared(distribution) or distribution
+        # A linter reads its plugins' options from the configuration: what is listed beside it comes along.
+        beside = [
+            line
+            for item in sources.sets
+            if item.role is SetRole.LINT and any(requirement_name(text) == distribution for text in item.requirements)
+            for line in item.requirements
+        ]
+        lines = tidy([wanted, *beside], requirement_name(sources.main.name))
+        yield Step(
+            command=_join(INSTALL, *map(shlex.quote, lines)),
+            why=f"The project is worked on with {name}",
+            fallback=(_join(INSTALL, shlex.quote(wanted)), _join(INSTALL, distribution)),
+            optional=True,
+        )
 
 
 def _commands(command: str) -> tuple[str, ...]:

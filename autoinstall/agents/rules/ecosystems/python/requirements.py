@@ -12,6 +12,7 @@ from autoinstall.tree import Tree
 
 _MAX_INCLUDES = 40
 _COMMENT = re.compile(r"(^|\s)#.*$")
+_QUOTED = re.compile(r"^(['\"])(.*)\1$")
 _HASH = re.compile(r"\s--hash[= ]\S+|\s--(?:config-settings?|global-option|install-option)[= ]\S+")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+(?:\[[^\]]*\])?)")
 _DIRECT = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?)\s*@\s*(\S+)(\s*;.*)?$")
@@ -59,7 +60,7 @@ def parse_lines(lines: Iterable[str], tree: Tree, base: str, *, seen: set[str] |
     """
     parsed = Parsed()
     for raw in lines:
-        line = _HASH.sub("", _COMMENT.sub("", raw)).strip().strip("'\"")
+        line = _QUOTED.sub(r"\2", _HASH.sub("", _COMMENT.sub("", raw)).strip())
         if not line:
             continue
         option = re.match(r"^(-r|--requirement|-c|--constraint|-e|--editable)(?:\s*=\s*|\s+|(?=[\w.{/]))(.+)$", line)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from packaging.requirements import Requirement
 
-from autoinstall.agents.rules.contract import Context, EvidenceCommand
+from autoinstall.agents.rules.contract import Context, EvidenceCommand, Source
 from autoinstall.agents.rules.ecosystems.python.environments import TestEnvironment, install_lines, test_environments
 from autoinstall.agents.rules.ecosystems.python.knowledge import heavy_distributions
 from autoinstall.agents.rules.ecosystems.python.locks import Lock, read_lock
@@ -64,25 +64,36 @@ class Sources:
     def test_extras(self) -> tuple[str, ...]:
         """Extras of the main project that its tests are installed with."""
         own = {item.name: item for item in self.main.sets if item.extra}
-        wanted = [name for name, item in own.items() if item.role in (SetRole.TEST, SetRole.DEV)]
+        wanted = [name for name, item in own.items() if item.role is SetRole.TEST]
         for environment in self.environments:
-            if environment.requirements.role in (SetRole.TEST, SetRole.DEV):
+            if environment.requirements.role is SetRole.TEST:
                 wanted += [name for name in environment.extras if name in own]
         for item in self._ci_extras():
-            wanted += [name for name in item if name in own]
+            wanted += [name for name in item if name in own and own[name].role is not SetRole.DOCS]
+        if not self._tests_have_a_runner:
+            wanted += [name for name, item in own.items() if item.role is SetRole.DEV]
         return tuple(dict.fromkeys(wanted))
 
     def test_sets(self) -> tuple[RequirementSet, ...]:
-        """What tests are run with beside the project's own extras, most telling first."""
-        roles = (SetRole.TEST, SetRole.DEV)
-        groups = {name for env in self.environments if env.requirements.role in roles for name in env.groups}
-        found = [
-            item
-            for item in self.sets
-            if not item.extra and (item.role in roles or item.name in groups) and item.role is not SetRole.RUNTIME
-        ]
+        """What tests are run with beside the project's own extras, most telling first.
+
+        Sets for development come along only where those for tests do not bring a test runner: they pin and build much
+        that no test needs.
+        """
+        found = [item for item in self.sets if not item.extra and self._is_for_tests(item)]
+        if not self._tests_have_a_runner:
+            found += [item for item in self.sets if not item.extra and item.role is SetRole.DEV and item not in found]
         # The plain files at the root are what an application, or a checkout without a package, runs on.
         return (*found, *(item for item in self.files if item.role is SetRole.RUNTIME))
+
+    def _is_for_tests(self, item: RequirementSet) -> bool:
+        groups = {name for env in self.environments if env.requirements.role is SetRole.TEST for name in env.groups}
+        return item.role is SetRole.TEST or item.name in groups
+
+    @cached_property
+    def _tests_have_a_runner(self) -> bool:
+        names = {requirement_name(line) for item in self.sets if self._is_for_tests(item) for line in item.requirements}
+        return bool(names & _RUNNERS)
 
     def other_extras(self) -> tuple[str, ...]:
         """Optional features of the main project, that some of its tests may exercise."""
@@ -157,9 +168,11 @@ class Sources:
     def _ci_installs(self) -> Iterator[tuple[EvidenceCommand, str]]:
         for found in self.context.findings.commands:
             match = _INSTALL.search(found.command)
-            if match:
+            if match and found.source in (Source.CI, Source.MAKEFILE, Source.CONTAINER):
                 yield found, match["arguments"]
 
+
+_RUNNERS = frozenset(("pytest", "nose", "stestr", "testtools", "unittest2", "twisted", "django", "zope-testrunner"))
 
 _NOISE = frozenset(
     [
@@ -186,6 +199,12 @@ _NOISE = frozenset(
         "conda",
     ]
 )
+
+
+def relaxed(requirement: str) -> str:
+    """The requirement with exact pins as lower bounds: what was pinned for an older interpreter may not build or run on
+    the one at hand."""
+    return re.sub(r"(?<![=!<>~])===?\s*(?=\d[\w.!+]*(?:\s*(?:,|;|$)))", ">=", requirement)
 
 
 def tidy(requirements: Iterable[str], own: str) -> list[str]:
