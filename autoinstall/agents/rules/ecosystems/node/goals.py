@@ -138,7 +138,7 @@ def _tests(package: Package, manager: PackageManager, weight: int) -> Iterator[C
         seen += 1
     if not seen and (runner := _runner(package)):
         command = manager.local(runner.single)
-        evidence = package.evidence(f'"{runner.packages[0]}"') if runner.packages else package.evidence('"name"')
+        evidence = package.evidence(f'"{runner.packages[0]}":') if runner.packages else package.evidence('"name"')
         yield _candidate(_test_goal(package, command, runner.name, evidence), weight - 15)
 
 
@@ -266,7 +266,7 @@ def _lints(package: Package, manager: PackageManager, weight: int) -> Iterator[C
     for linter in linters.values():
         if linter.package in package.direct and linter.name not in seen and _configured(package, linter):
             yield _lint(
-                package, linter, manager.local(linter.command), package.evidence(f'"{linter.package}"'), weight - 20
+                package, linter, manager.local(linter.command), package.evidence(f'"{linter.package}":'), weight - 20
             )
 
 
@@ -317,9 +317,10 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
     """The package's main module can be loaded."""
     main = package.text("main")
     exports = package.data.get("exports")
-    if not main and not exports and not package.tree.has(package.path("index.js")):
+    if not main and not exports and (package.data.get("private") is True or not _there(package, "index")):
         return
-    if package.data.get("private") is True and not main and not exports:
+    entry = main or _first_target(exports) or "index.js"
+    if not _there(package, entry) and not any(_BUILD_SCRIPT.match(name) for name in package.scripts):
         return
     module = package.text("type") == "module" or main.endswith(".mjs")
     if module:
@@ -341,6 +342,11 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
         package.evidence(needle, f"the package's entry: {main or 'exports'}"),
     )
     yield _candidate(goal, weight)
+
+
+def _there(package: Package, entry: str) -> bool:
+    """Whether the checkout has what `entry` names, by the rules of `require`."""
+    return any(package.tree.has(package.path(f"{entry}{end}")) for end in ("", ".js", ".json", ".cjs", "/index.js"))
 
 
 def _js(text: str) -> str:
@@ -412,7 +418,7 @@ def _tools(package: Package, manager: PackageManager, weight: int) -> Iterator[C
             manager.local(f"{tool} --version"),
             f"{tool} is installed for the project and prints its version.",
             Category.OTHER,
-            package.evidence(f'"{installed}"'),
+            package.evidence(f'"{installed}":'),
         )
         yield _candidate(goal, max(weight - 2 * index, 8))
 
@@ -431,6 +437,6 @@ def _dependencies(package: Package, manager: PackageManager, weight: int) -> Ite
             f"node -e {shlex.quote(script)}",
             f'The dependency "{name}" is installed and its version is printed.',
             Category.OTHER,
-            package.evidence(f'"{name}"'),
+            package.evidence(f'"{name}":'),
         )
         yield _candidate(goal, max(weight - 2 * index, 4))

@@ -32,14 +32,14 @@ def test_files(package: Package, runner: Runner) -> tuple[str, ...]:
 
 
 def _is_test(path: str, runner: Runner) -> bool:
-    if not _SOURCE.search(path) or path.endswith(".d.ts"):
+    if not _SOURCE.search(path) or path.endswith(("-d.ts", ".d.ts")):
         return False
     folders = path.lower().split("/")[:-1]
     if "node_modules" in folders:
         return False
     if _NAMED.search(path):
         return True
-    plain = runner.name not in ("jest", "vitest", "react-scripts", "node:test", "jasmine")
+    plain = runner.name not in ("jest", "vitest", "react-scripts", "node:test", "borp", "jasmine")
     return plain and bool(_FOLDERS & set(folders)) and not path.rsplit("/", 1)[-1].startswith(("_", "."))
 
 

@@ -10,8 +10,13 @@ from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import Value
 
 HOME = "/opt/node"
+# The versions of the managers are read from their manifests: to ask each of them would start Node three times.
 _LOOK_UP = (
-    'cd / && for tool in node npm pnpm yarn; do printf "%s " $tool; $tool --version 2>/dev/null || echo; done; '
+    'printf "node "; node --version 2>/dev/null || echo; '
+    "for tool in npm pnpm yarn; do "
+    'manifest="$(dirname "$(readlink -f "$(command -v $tool)" || echo /)")/../package.json"; '
+    """version="$(sed -nE 's/^ *"version": *"([^"]+)".*/\\1/p' "$manifest" 2>/dev/null | head -n 1)"; """
+    'printf "%s %s\\n" $tool "$version"; done; '
     'printf "path %s\\n" "$PATH"'
 )
 

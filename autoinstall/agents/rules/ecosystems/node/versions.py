@@ -31,9 +31,11 @@ def choose(package: Package, commit_date: date, base_major: int, named: Sequence
     known = knowledge()
     today = max(commit_date, EARLIEST)
     released = [item for item in known.release if item.since <= today + timedelta(days=14)]
-    pin, pin_evidence = _pin(package, today)
     engines = package.table("engines").get("node", "")
     tested = _tested(named)
+    pin, pin_evidence = _pin(package, today)
+    if pin is None and not tested:
+        pin, pin_evidence = _image(package)
     limit = _ceiling(package)
     current = max((item.major for item in released if item.lts_since <= today), default=8)
 
@@ -79,6 +81,12 @@ def _pin(package: Package, today: date) -> tuple[int | None, Evidence | None]:
     volta = package.table("volta").get("node", "")
     if volta:
         return _major(volta, today), package.evidence('"volta"', f"volta.node {volta}")
+    return None, None
+
+
+def _image(package: Package) -> tuple[int | None, Evidence | None]:
+    """The line of Node that a Dockerfile starts from."""
+    tree = package.tree
     for path in (
         *tree.match("Dockerfile"),
         *tree.match(package.path("Dockerfile")),
@@ -103,7 +111,8 @@ def _major(text: str, today: date) -> int | None:
 def _tested(named: Sequence[str]) -> frozenset[int]:
     majors = {item.major for item in knowledge().release}
     found = {version[0] for version in (parse(text.strip().lstrip("^~>=v")) for text in named) if version}
-    return frozenset(found & majors)
+    # Lines with odd numbers live half a year; the one after each takes its place.
+    return frozenset({major + major % 2 for major in found} & majors)
 
 
 def _ceiling(package: Package) -> int | None:
