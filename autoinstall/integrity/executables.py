@@ -173,7 +173,7 @@ def _unchanged(original: Files, path: str, file: TreeEntry) -> bool:
 
 def _recorded(files: Files, path: str) -> bool:
     site, name = posixpath.split(path)
-    records = files.find(site, "-maxdepth", "2", "-name", "RECORD")
+    records = files.find(site, "-maxdepth", "2", "-name", "RECORD", containing=f"{name},sha256=")
     return any(f"{name},sha256=" in files.text(record) for record in records)
 
 

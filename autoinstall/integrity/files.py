@@ -1,6 +1,7 @@
 """Looking files up in a container by way of the engine, once each."""
 
 import posixpath
+import shlex
 from collections.abc import Iterable, Iterator
 
 from autoinstall.sandbox.contract import WORKSPACE, Sandbox, TreeEntry
@@ -14,6 +15,7 @@ class Files:
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self._known: dict[str, TreeEntry | None] = {}
+        self._found: dict[str, tuple[str, ...]] = {}
 
     def entry(self, path: str) -> TreeEntry | None:
         """The file or link at `path` itself; None where there is neither."""
@@ -39,11 +41,17 @@ class Files:
         entry = self.resolve(path)[1]
         return entry.content.decode("utf-8", "replace") if entry is not None else ""
 
-    def find(self, *arguments: str) -> tuple[str, ...]:
-        """Paths that `find` prints. The container is asked only where to look: what is there is read by the engine."""
-        quoted = " ".join(f"'{argument}'" for argument in arguments)
-        result = self.sandbox.run(f"/usr/bin/find {quoted} -print 2>/dev/null | head -5000", timeout=60)
-        return tuple(line for line in result.output.split("\n") if line.startswith("/"))
+    def find(self, *arguments: str, containing: str = "") -> tuple[str, ...]:
+        """Paths that `find` prints, of files that contain a text where one is given.
+
+        The container is asked only where to look: what is there is read by the engine.
+        """
+        action = ("-exec", "/usr/bin/grep", "-lF", containing, "{}", "+") if containing else ("-print",)
+        quoted = " ".join(map(shlex.quote, (*arguments, *action)))
+        if quoted not in self._found:
+            output = self.sandbox.run(f"/usr/bin/find {quoted} 2>/dev/null | head -5000", timeout=60).output
+            self._found[quoted] = tuple(line for line in output.split("\n") if line.startswith("/"))
+        return self._found[quoted]
 
 
 def on_path(files: Files, name: str, directories: Iterable[str]) -> str | None:

@@ -14,7 +14,7 @@ from autoinstall.integrity.files import Files, in_workspace
 from autoinstall.integrity.table import integrity_table
 from autoinstall.sandbox.contract import TreeEntry
 
-_SHIM_TARGET = re.compile(r'"\$basedir/(?P<target>[^"]+)"')
+_SHIM_TARGET = re.compile(r'"\$basedir/(?P<target>\.\./[^"]+)"')
 _NODE_PACKAGE = re.compile(r"^(?P<package>.*/node_modules/(?:@[^/]+/)?[^/]+)/(?P<file>.+)$")
 _SITE = re.compile(r"^(?P<site>.*/(?:site|dist)-packages)/(?P<dist>[^/]+\.(?:dist|egg)-info)/RECORD$")
 
@@ -110,7 +110,7 @@ class Owners:
         if posixpath.basename(directory) not in {"bin", "sbin"}:
             return None
         prefix = posixpath.dirname(directory)
-        records = self.files.find(f"{prefix}/lib", "-maxdepth", "4", "-name", "RECORD")
+        records = self.files.find(f"{prefix}/lib", "-maxdepth", "4", "-name", "RECORD", containing=f"/bin/{name},")
         for path in records:
             site = _SITE.match(path)
             text = self.files.text(path) if site is not None else ""

@@ -1,5 +1,6 @@
 # ruff: noqa: E501 - tables of cases are easier to read in one line each
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -27,8 +28,8 @@ NPM = Goal(command="npm test", description="All tests of it pass", category=Cate
 
 def _find(call: Call) -> Answer:
     """As much of `find` as the check asks for."""
-    words = re.findall(r"'([^']*)'", call.command)
-    root, name = words[0], words[words.index("-name") + 1]
+    words = shlex.split(call.command)
+    root, name = words[1], words[words.index("-name") + 1]
     paths = {
         entry.path for entry in call.sandbox.read_tree([root]) if ("-type" not in words) or entry.kind == "directory"
     }
@@ -184,6 +185,14 @@ def test_programs_behind_npm_scripts(sandbox: ScriptedSandbox, check: Check) -> 
     assert check(NPM).tampered == ()
     sandbox.files["/workspace/node_modules/.package-lock.json"] = File(b'{"packages": {}}')
     assert "npm did not install" in check(NPM).tampered[0].detail
+
+
+def test_shims_of_package_managers(sandbox: ScriptedSandbox, check: Check) -> None:
+    shim = b'#!/bin/sh\nif [ -x "$basedir/node" ]; then\n  exec "$basedir/node" "$basedir/../mocha/bin/mocha.js" "$@"\nfi\n'
+    sandbox.files["/workspace/node_modules/.bin/mocha"] = File(shim, executable=True)
+    sandbox.files["/workspace/node_modules/mocha/bin/mocha.js"] = File(b"#!/usr/bin/env node\n")
+    sandbox.files["/workspace/node_modules/mocha/package.json"] = File(b'{"name": "mocha", "bin": "bin/mocha.js"}')
+    assert check(NPM).tampered == ()
 
 
 def test_a_script_of_the_set_ups_own(sandbox: ScriptedSandbox, check: Check) -> None:
