@@ -216,9 +216,10 @@ def _install(
     responses: Responses,
     repairs: dict[str, Sequence[Repair]] | None = None,
     limits: Limits | None = None,
+    targets: Sequence[str] = ("lang test",),
 ) -> tuple[SetupReport, list[str]]:
     provider = ScriptedProvider(responses)
-    goals = (Goal(command="lang test", description="runs the tests; 3 tests pass"),)
+    goals = tuple(Goal(command=command, description="runs the tests; 3 tests pass") for command in targets)
     installer = RulesInstaller(
         Settings(), ScriptedJudge(), ecosystems=[Language(plan)], repairers=[Fixes(repairs or {})]
     )
@@ -264,6 +265,15 @@ class TestInstaller:
         assert report.stop is StopReason.GAVE_UP
         assert commands.count("fix") == 1
         assert "lang test" in report.summary
+
+    def test_only_targets_from_before_a_repair_run_again(self, tmp_path: Path) -> None:
+        responses: Responses = {"lang b": lambda call: 0 if _ran(call, "fix") else (1, "broken")}
+        repair = Repair(key="k", why="w", commands=("fix",))
+        report, commands = _install(
+            tmp_path, Plan(steps=()), responses, {"broken": [repair]}, targets=("lang a", "lang b", "lang c")
+        )
+        assert report.stop is StopReason.DONE
+        assert commands == ["lang a", "lang b", "fix", "lang b", "lang c", "lang a"]
 
     def test_repairs_that_change_nothing_end_as_a_loop(self, tmp_path: Path) -> None:
         repairs = [Repair(key=f"k{n}", why="w", commands=(f"fix {n}",)) for n in range(20)]

@@ -129,20 +129,21 @@ class RulesInstaller:
     def _satisfy(self, targets: Sequence[Goal], shop: "Workshop") -> tuple[StopReason, str]:
         """Run the targets until all of them match, or nothing more is known for one that does not."""
         unmatched: dict[str, str] = {}
+        matched_after: dict[str, int] = {}  # command → repairs that had been applied when it last matched
         for _ in range(MAX_ROUNDS):
-            repairs_before = len(shop.applied)
-            unmatched = {}
+            before = len(shop.applied)
             for goal in targets:
+                if matched_after.get(goal.command) == len(shop.applied):
+                    continue
                 reason = self._target(goal, shop)
                 if reason:
                     unmatched[goal.command] = reason
-            if not unmatched:
-                if len(shop.applied) == repairs_before:
-                    return StopReason.DONE, f"All {len(targets)} targets match."
-            elif len(shop.applied) == repairs_before:
+                else:
+                    unmatched.pop(goal.command, None)
+                    matched_after[goal.command] = len(shop.applied)
+            if len(shop.applied) == before:
                 break
         if not unmatched:
-            # The last round still repaired, but every target has matched since it was last touched.
             return StopReason.DONE, f"All {len(targets)} targets match."
         command, reason = next(iter(unmatched.items()))
         summary = f"{len(unmatched)} of {len(targets)} targets do not match; `{command}`: {reason}"

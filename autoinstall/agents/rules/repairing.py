@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from autoinstall.agents.rules.contract import Context, Repair, Repairer, Step
 from autoinstall.agents.rules.trajectory import RecordingSandbox
@@ -11,6 +11,9 @@ from autoinstall.values import CommandResult, Mock, Value
 
 REPAIR_SECONDS = 600.0
 """Limit of one command of a repair."""
+
+MAX_STALE = 3
+"""Repairs in a row after which the failure looks as it did before: no progress."""
 
 MAX_APPLIED = 40
 """Repairs in one attempt, whatever they are for."""
@@ -75,8 +78,9 @@ class Workshop:
         step, result = failure.step, failure.result
         seen = {_signature(result)}
         stale = 0
+        remedies = self._remedies(result, failure.is_target)
         for _ in range(limit):
-            repair = self._next(result, failure.is_target)
+            repair = next(remedies, None)
             if repair is None or len(self.applied) >= MAX_APPLIED:
                 return result
             if not self._apply(repair):
@@ -89,9 +93,10 @@ class Workshop:
             signature = _signature(result)
             stale = stale + 1 if signature in seen else 0
             seen.add(signature)
-            if stale >= 3:
+            if stale >= MAX_STALE:
                 self.looped = True
                 return result
+            remedies = self._remedies(result, failure.is_target)
         return result
 
     def declare(self, mock: Mock) -> None:
@@ -102,12 +107,13 @@ class Workshop:
         if lesson and lesson not in self.lessons:
             self.lessons.append(lesson)
 
-    def _next(self, failure: CommandResult, is_target: bool) -> Repair | None:
+    def _remedies(self, failure: CommandResult, is_target: bool) -> Iterator[Repair]:
+        """What has not been tried yet, as the repairers name it; a look-up is only made once it is reached."""
         for repairer in self._repairers:
             for repair in repairer.repairs(self._context, failure, self._sandbox):
-                if repair.key not in self._tried and not (repair.replacement and is_target and not repair.commands):
-                    return repair
-        return None
+                replaces_target = is_target and repair.replacement and not repair.commands
+                if repair.key not in self._tried and not replaces_target:
+                    yield repair
 
     def _apply(self, repair: Repair) -> bool:
         """Whether everything in the repair could be done."""
