@@ -179,6 +179,7 @@ def shell(
         from autoinstall.datasets.reader import find_environment
         from autoinstall.environment import open_environment
         from autoinstall.sandbox.docker import DockerProvider
+        from autoinstall.sandbox.pass_through import constant_env, pass_through_env
         from cli.terminal import attach
 
         record = find_environment(settings.data, environment)
@@ -192,7 +193,9 @@ def shell(
                 sys.stdout.flush()
                 raise typer.Exit(result.exit_code)
             err.print(f"[dim]{record.environment_id}: a fresh container, gone when you leave it (exit or ^D).[/]")
-            raise typer.Exit(attach(provider.client, opened.sandbox.id))
+            # As every command of a sandbox has them.
+            variables = {**constant_env(), **pass_through_env(settings.pass_through), **record.env}
+            raise typer.Exit(attach(provider.client, opened.sandbox.id, variables))
 
 
 @app.command()

@@ -35,8 +35,10 @@ def flow_session(*, verbose: bool) -> Iterator[None]:
         yield
         return
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    import prefect  # noqa: F401 - sets its logging up, which would undo what follows
+    from prefect.logging.configuration import setup_logging
 
+    # Done here, since the first flow run would otherwise do it, and drop the handlers that are added below.
+    setup_logging()
     handler = _Lines()
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:

@@ -8,7 +8,7 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from autoinstall.sandbox.boundary import engine_errors
@@ -21,8 +21,8 @@ _SHELL = f"[[ -r {STATE_DIR}/env.sh ]] && . {STATE_DIR}/env.sh; exec bash -i"
 _CHUNK = 65536
 
 
-def attach(client: "DockerClient", container: str) -> int:
-    """Connect this terminal to a new shell in `container` until the shell ends.
+def attach(client: "DockerClient", container: str, env: Mapping[str, str]) -> int:
+    """Connect this terminal to a new shell in `container`, with the variables of `env`, until the shell ends.
 
     Returns:
         The shell's exit code.
@@ -38,7 +38,7 @@ def attach(client: "DockerClient", container: str) -> int:
             stdin=True,
             tty=True,
             workdir=str(WORKSPACE),
-            environment={"TERM": os.environ.get("TERM", "xterm")},
+            environment={**env, "TERM": os.environ.get("TERM", "xterm")},
         )
         stream = api.exec_start(created["Id"], tty=True, socket=True)
         connection = getattr(stream, "_sock", stream)

@@ -383,6 +383,23 @@ def test_doctor(monkeypatch, status, code):
 # --- the command itself
 
 
+def test_events_of_flows_are_shown_one_a_line():
+    code = (
+        "import logging\n"
+        "from cli.progress import flow_session\n"
+        "with flow_session(verbose=False):\n"
+        "    from prefect.logging.configuration import setup_logging\n"
+        "    setup_logging()\n"  # as every flow run does
+        "    logger = logging.getLogger('prefect.flow_runs')\n"
+        "    logger.info('Beginning flow run', extra={'flow_run_name': 'o/n@v1'})\n"
+        "    logger.info('Attempt 1 of 5: [mismatch]\\nmore', extra={'flow_run_name': 'o/n@v1'})\n"
+    )
+    env = os.environ | {"PREFECT_LOGGING_TO_API_ENABLED": "false"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=env)
+    assert done.stderr == "o/n@v1 Attempt 1 of 5: [mismatch]\n"
+    assert done.stdout == ""
+
+
 def test_help_and_version_load_nothing_heavy():
     code = (
         "import sys; from typer.testing import CliRunner; from cli.main import app; "

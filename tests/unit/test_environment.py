@@ -1,18 +1,26 @@
+import os
+import pty
+import select
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from dataset_rows import environment, run
 
 import autoinstall
 from autoinstall.datasets.reader import load
+from autoinstall.datasets.records import Target
 from autoinstall.datasets.writer import write_run
 from autoinstall.environment import names_registry, open_environment, reverify
 from autoinstall.errors import ImageUnavailable, StorageFailed
 from autoinstall.sandbox.contract import Snapshot
 from autoinstall.settings import Settings
-from autoinstall.values import CommandResult, Judgement
+from autoinstall.values import CommandResult, Judgement, Limits, Probe, Service
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class _Sandbox:
@@ -152,3 +160,97 @@ def test_importing_the_package_is_cheap():
     assert autoinstall.open_environment is open_environment
     with pytest.raises(AttributeError):
         _ = autoinstall.nothing
+
+
+# --- with an engine
+
+
+@pytest.fixture(scope="module")
+def row(workspace_image, tmp_path_factory):
+    """A directory whose datasets hold one environment with a service, as another machine would find it."""
+    data = tmp_path_factory.mktemp("data")
+    record = environment(
+        "r1",
+        image=workspace_image.reference,
+        image_digest=workspace_image.digest,
+        env={"GREETING": "hello there"},
+        services=(
+            Service(
+                name="web",
+                command="python3 -m http.server 8123",
+                probe=Probe(kind="http", target="http://localhost:8123/README.md"),
+            ),
+        ),
+        sidecars=(),
+        limits=Limits(command_seconds=60, memory_mb=512),
+        targets=(
+            Target(command="curl -fsS localhost:8123/README.md", description='prints "A sample"'),
+            Target(command="python3 src/main.py; exit 3", description='prints "hello"', exit_codes=(3,)),
+        ),
+    )
+    write_run(data, run("r1").model_copy(update={"environment": record}))
+    return data
+
+
+def _autoinstall(data, *arguments, **options):
+    command = [sys.executable, "-m", "cli.main", *arguments, "--data", str(data)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300, **options)
+
+
+@pytest.mark.docker
+def test_a_row_alone_is_verified_again(row, provider):
+    record = autoinstall.find_environment(row, "name-")
+    judge = _Judge(*["matches"] * 4)
+    found = reverify(record, provider=provider, judge=judge, settings=Settings(_env_file=None))
+    assert found.verified, found.reason
+    assert [result.result.exit_code for result in found.runs[0]] == [0, 3]
+    assert found.runs[0][0].result.output == "A sample\n"
+
+
+@pytest.mark.docker
+def test_an_environment_serves_a_trainer(row, provider):
+    with open_environment(load(row, "environments").iloc[0], provider=provider) as env:
+        assert env.run("echo $GREETING").output == "hello there\n"
+        assert env.run("curl -fsS localhost:8123/README.md").output == "A sample\n"
+        env.write_file("new/file.txt", "text")
+        assert env.read_file("/workspace/new/file.txt") == b"text"
+        assert env.run("sleep 30", timeout=1).timed_out
+        assert env.run("exit 4").exit_code == 4
+
+
+@pytest.mark.docker
+def test_a_command_in_a_shell(row):
+    done = _autoinstall(row, "shell", "name-", "-c", "echo $GREETING; exit 5")
+    assert (done.stdout, done.returncode) == ("hello there\n", 5), done.stderr
+
+
+@pytest.mark.docker
+def test_an_interactive_shell(row):
+    command = [sys.executable, "-m", "cli.main", "shell", "name-", "--data", str(row)]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            seen = _until(ours, b"# ")
+            os.write(ours, b'tty; pwd; echo "$GREETING" | tr a-z A-Z; exit 6\n')
+            seen = _until(ours, b"HELLO THERE")
+            assert process.wait(timeout=60) == 6
+        finally:
+            process.kill()
+            os.close(ours)
+    assert b"/dev/pts/" in seen
+    assert b"/workspace" in seen
+
+
+def _until(descriptor, expected, seconds=90):
+    seen = b""
+    deadline = time.monotonic() + seconds
+    while expected not in seen:
+        ready, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
+        assert ready, f"no {expected!r} in {seconds} s: {seen!r}"
+        try:
+            seen += os.read(descriptor, 4096)
+        except OSError:  # the other side is closed
+            pytest.fail(f"it ended before {expected!r}: {seen!r}")
+    return seen
