@@ -215,6 +215,7 @@ def _install(
     plan: Plan,
     responses: Responses,
     repairs: dict[str, Sequence[Repair]] | None = None,
+    *,
     limits: Limits | None = None,
     targets: Sequence[str] = ("lang test",),
 ) -> tuple[SetupReport, list[str]]:
