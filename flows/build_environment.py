@@ -183,7 +183,9 @@ def records_of(state: State[Any]) -> RunRecords:
     Raises:
         Exception: what kept the run from producing rows.
     """
-    result = state.result(raise_on_failure=False)
+    result: Any = state.result(raise_on_failure=False)
+    if isinstance(result, State):  # of a task that returned the flow run's state
+        return records_of(result)
     if isinstance(result, RunRecords):
         return result
     raise result if isinstance(result, BaseException) else RuntimeError(f"The run ended without rows: {state}")

@@ -17,15 +17,14 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from autoinstall.checkout import resolve
 from autoinstall.datasets.reader import done_keys
-from autoinstall.datasets.records import RepositoryRecord
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
 from autoinstall.ledger import configuration_of
-from autoinstall.redaction import without_userinfo
+from autoinstall.redaction import redact, without_userinfo
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
-from flows.build_environment import build_environment, run_name
+from flows.build_environment import build_environment, records_of, run_name
 from flows.reports import NightReport, NightRow
 from tasks.runtime import current_runtime, use_runtime
 
@@ -93,7 +92,7 @@ def _run_all(
 ) -> Iterator[tuple[RepositorySpec, State[Any]]]:
     """Each repository with its final state, as they end; at most `concurrency` of them exist at once."""
     waiting = iter(specs)
-    running: dict[ThreadFuture[Any], tuple[RepositorySpec, PrefectConcurrentFuture[Any]]] = {}
+    running: dict[ThreadFuture[Any], RepositorySpec] = {}
     runner: ThreadPoolTaskRunner[Any]
     with ThreadPoolTaskRunner(max_workers=concurrency) as runner:
         try:
@@ -101,13 +100,12 @@ def _run_all(
                 for spec in islice(waiting, concurrency - len(running)):
                     parameters = {"name": run_name(spec.url), "spec": spec, "data": data, "night_id": night_id}
                     future: PrefectConcurrentFuture[Any] = runner.submit(_BUILD_ONE, {**parameters, "done": done})
-                    running[future.wrapped_future] = (spec, future)
+                    running[future.wrapped_future] = spec
                 if not running:
                     return
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for thread in finished:
-                    spec, future = running.pop(thread)
-                    yield spec, future.state
+                    yield running.pop(thread), thread.result()
         except BaseException:
             # The threads must not outlive the night: without their sandboxes they end at once.
             current_runtime().provider.shutdown()
@@ -117,10 +115,11 @@ def _run_all(
 def _row(spec: RepositorySpec, state: State[Any]) -> NightRow:
     if state.name == "Skipped":
         return NightRow(repository=spec.url, ref=spec.ref, outcome=None, reason=state.message or "")
-    result = state.result(raise_on_failure=False)
-    row: RepositoryRecord | None = getattr(result, "repository", None)
-    if row is None:
-        return NightRow(repository=spec.url, ref=spec.ref, outcome=Outcome.INFRASTRUCTURE, reason=str(state.message))
+    try:
+        row = records_of(state).repository
+    except Exception as error:  # noqa: BLE001 - the boundary: a run that broke beyond its own handling is still a line
+        reason = redact(f"{type(error).__name__}: {error}")
+        return NightRow(repository=spec.url, ref=spec.ref, outcome=Outcome.INFRASTRUCTURE, reason=reason)
     return NightRow(
         repository=row.repository,
         ref=row.ref,

@@ -44,16 +44,20 @@ def propose_goals(ledger: Ledger, ask: int, rejected: tuple[GoalResult, ...] = (
 
 @task(name="baseline", task_run_name="baseline, ask {ask}", **STAGE)
 def run_baseline(ledger: Ledger, ask: int) -> tuple[GoalResult, ...]:
-    """Run the goals on the untouched sandbox: one that already matches proves nothing."""
+    """Run the goals on the untouched sandbox: one that already matches proves nothing. A goal that an earlier proposal
+    had too keeps its result."""
     count_retry(ledger)
     runtime = current_runtime()
-    return baseline(
+    known = {result.goal: result for result in ledger.baseline}
+    fresh = baseline(
         runtime.provider,
         ledger.known_initial.digest,
-        ledger.goals,
+        tuple(goal for goal in ledger.goals if goal not in known),
         runtime.judge,
         recipe=Recipe(env=ledger.spec.env),
         limits=ledger.spec.limits,
         owner=ledger.run_id,
         settings=ledger.settings,
     )
+    known |= {result.goal: result for result in fresh}
+    return tuple(known[goal] for goal in ledger.goals)
