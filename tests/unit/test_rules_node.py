@@ -34,7 +34,7 @@ class FakeSandbox:
 
     def run(self, command: str, **_: object) -> CommandResult:
         self.commands.append(command)
-        if "printf \"node \"" in command:
+        if 'printf "node "' in command:
             output = f"node {self.node}\nnpm 10.9.0\npnpm 10.34.8\nyarn 1.22.22\npath {PATH}\n"
             return CommandResult(command=command, exit_code=0, output=output)
         for part, output in self.answers.items():

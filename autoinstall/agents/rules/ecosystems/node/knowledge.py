@@ -73,6 +73,7 @@ class Knowledge(Value):
     berry: tuple[BerryLine, ...]
     ceiling: tuple[Ceiling, ...]
     env: dict[str, str]
+    switches: dict[str, dict[str, str]]
     env_for: dict[str, dict[str, str]]
     dated: Dated
     tools: dict[str, frozenset[str]]

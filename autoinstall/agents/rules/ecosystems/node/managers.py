@@ -81,11 +81,11 @@ def detect(package: Package, commit_date: date) -> PackageManager:
     """The package manager by the packageManager field, volta, the lock file, and the commit's date."""
     tree = package.tree
     field = re.match(r"(npm|pnpm|yarn)@(\d+)([\w.-]*)", package.text("packageManager") or _root_field(package))
-    lock = tree.first(*(package.path(name) for name in _LOCKS)) or ""
+    lock = tree.first(*(package.path(name) for name in LOCKS)) or ""
     directory = package.directory
     if not lock and directory:
         # A member of a workspace that the root's lock file serves.
-        lock = tree.first(*_LOCKS) or ""
+        lock = tree.first(*LOCKS) or ""
         directory = (
             "" if lock and package.directory in {item.directory for item in Package(tree, "").members} else directory
         )
@@ -98,7 +98,7 @@ def detect(package: Package, commit_date: date) -> PackageManager:
     return PackageManager(kind=ManagerKind.NPM, lock=lock if lock.endswith(".json") else "", directory=directory)
 
 
-_LOCKS = ("pnpm-lock.yaml", "npm-shrinkwrap.json", "package-lock.json", "yarn.lock")
+LOCKS = ("pnpm-lock.yaml", "npm-shrinkwrap.json", "package-lock.json", "yarn.lock")
 
 
 def _root_field(package: Package) -> str:

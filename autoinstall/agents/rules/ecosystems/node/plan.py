@@ -45,8 +45,8 @@ def make(context: Context, tools: toolchain.Tools, sandbox: Sandbox) -> Plan:
     packages = _wanted(context)
     day = context.repository.commit_date.date()
     steps: list[Step] = []
-    env: dict[str, str] = dict(knowledge().env)
     main = packages[0]
+    env = {**knowledge().env, **_switches(packages)}
     for name, extra in knowledge().env_for.items():
         env |= extra if any(name in package.direct for package in (*packages, *main.members)) else {}
     named = context.findings.versions.get("node", ())
@@ -76,6 +76,19 @@ def _wanted(context: Context) -> tuple[Package, ...]:
         if any(re.search(rf"\bcd {re.escape(package.directory)}(?:\s|/|$|&)", goal.command) for goal in context.targets)
     )
     return named or found[:1]
+
+
+def _switches(packages: tuple[Package, ...]) -> dict[str, str]:
+    """What keeps install scripts from reaching for hosts of their own."""
+    found: dict[str, str] = {}
+    for package in packages:
+        paths = {package.path(name) for name in ("package.json", *managers.LOCKS)} | set(managers.LOCKS)
+        paths |= {member.path("package.json") for member in package.members}
+        text = "\n".join(package.tree.read(path) for path in sorted(paths))
+        for word, extra in knowledge().switches.items():
+            if re.search(rf"[\"'/]?(?<![\w-]){re.escape(word)}", text):
+                found |= extra
+    return found
 
 
 def _dated(manager: PackageManager, way: Strategy, sandbox: Sandbox) -> bool:

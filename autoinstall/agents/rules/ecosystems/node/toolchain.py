@@ -93,7 +93,9 @@ def _command(home: str, specs: list[str], other_node: bool) -> str:
 
 
 def _link(home: str, other_node: bool) -> str:
-    parts = [f'for tool in {home}/node_modules/.bin/*; do ln -sf "$(readlink -f "$tool")" {home}/bin/; done']
+    parts = [
+        f'for tool in {home}/node_modules/.bin/*; do ln -sf "$(readlink -f "$tool")" {home}/bin/"${{tool##*/}}"; done'
+    ]
     if other_node:
         parts += [
             f"ln -sfn {home}/node_modules/node-linux-* {home}/node",
