@@ -5,15 +5,23 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from packaging.requirements import Requirement
+
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.python.checkers import configured
-from autoinstall.agents.rules.ecosystems.python.model import PythonProject
+from autoinstall.agents.rules.ecosystems.python.model import PythonProject, SetRole
 from autoinstall.agents.rules.ecosystems.python.sources import Sources
 from autoinstall.agents.rules.ecosystems.python.suite import Suite
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence, Goal
 
 PASS_RATE = 0.9
+_NEEDS_MORE = re.compile(
+    r"(?m)^\s*(?:import|from)\s+(?:win32|winreg|_winreg|tkinter|Foundation|AppKit|django|wagtail|rest_framework|celery|"
+    r"torch|tensorflow|gi|PyQt|PySide)"
+)
+"""Modules that import one of these want settings, a display, another system or a very large library."""
+
 _PASSING = "at least 90% of the tests pass"
 _FILES = 5
 _SCRIPTS = 3
@@ -29,6 +37,36 @@ def candidates(context: Context, sources: Sources) -> Iterator[Candidate]:
         yield from _scripts(context.tree, project)
     yield from _checkers(context.tree, sources)
     yield from _builds(sources)
+    yield from _fillers(sources)
+
+
+def _fillers(sources: Sources) -> Iterator[Candidate]:
+    """Weak goals for projects that offer few others."""
+    for item in sources.main.sets:
+        if item.role is not SetRole.RUNTIME:
+            continue
+        for line in item.requirements[:_FILES]:
+            requirement = Requirement(line)
+            if requirement.marker is None:
+                yield _candidate(
+                    f"python -c \"from importlib.metadata import version; print('{requirement.name}', "
+                    f"version('{requirement.name}'))\"",
+                    f'Prints the name of an installed requirement, "{requirement.name}", and its version.',
+                    Category.OTHER,
+                    24,
+                    item.evidence,
+                )
+    suite = sources.suite
+    if suite is None or suite.runner != "pytest":
+        return
+    for file in [file for file in suite.files if "conftest" not in file.path][: _FILES * 2]:
+        yield _candidate(
+            f"python -m pytest {shlex.quote(file.path)} --collect-only -q",
+            f"Lists the tests of {posixpath.basename(file.path)} by name and ends with how many were collected.",
+            Category.TEST,
+            23,
+            Evidence(path=file.path, line=1, text=f"{file.tests} test functions"),
+        )
 
 
 def _tests(suite: Suite) -> Iterator[Candidate]:
@@ -69,7 +107,8 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
 def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Candidate]:
     base = f"{project.source_dir}/" if project.source_dir else ""
     for rank, name in enumerate(project.packages[:3]):
-        path = tree.first(f"{base}{name}/__init__.py", f"{base}{name}.py")
+        place = base + name.replace(".", "/")
+        path = tree.first(f"{place}/__init__.py", f"{place}.py")
         if path is None:
             continue
         yield _candidate(
@@ -79,13 +118,13 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
             (60 if main else 50) - 6 * rank,
             Evidence(path=path, line=1, text=f"top-level name {name}"),
         )
-        if tree.has(f"{base}{name}/__main__.py"):
+        if tree.has(f"{place}/__main__.py"):
             yield _candidate(
                 f"python -m {name} --help",
                 "Prints the usage of the program and its options, without a traceback.",
                 Category.RUN,
                 52,
-                Evidence(path=f"{base}{name}/__main__.py", line=1, text="run as a module"),
+                Evidence(path=f"{place}/__main__.py", line=1, text="run as a module"),
             )
         for submodule in _submodules(tree, base, name) if rank == 0 else ():
             yield _candidate(
@@ -108,7 +147,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
 
 def _submodules(tree: Tree, base: str, name: str) -> list[str]:
     """Public modules directly in the package, the ones that most code is in first."""
-    prefix = f"{base}{name}/"
+    prefix = f"{base}{name.replace('.', '/')}/"
     paths = [
         path
         for path in tree.files

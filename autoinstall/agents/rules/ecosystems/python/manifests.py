@@ -74,7 +74,7 @@ def find_projects(tree: Tree) -> tuple[PythonProject, ...]:
     for path in tree.files:
         directory, name = posixpath.split(path)
         is_new = name in _MANIFESTS and directory.count("/") < 2 and directory not in roots
-        if is_new and not any(part in _SKIPPED for part in directory.split("/")):
+        if is_new and not any(part.rstrip("0123456789") in _SKIPPED for part in directory.split("/")):
             roots.append(directory)
     roots.sort(key=lambda root: (root.count("/") + bool(root), root))
     projects = [project for project in (read_project(tree, root) for root in roots) if _is_project(project)]
@@ -369,16 +369,23 @@ class _Reader:
 def _importable(tree: Tree, base: str) -> list[str]:
     prefix = f"{base}/" if base else ""
     packages: set[str] = set()
+    namespaced: set[str] = set()
     modules: set[str] = set()
+    names = frozenset(tree.files)
     for path in tree.files:
         if not path.startswith(prefix):
             continue
         parts = path[len(prefix) :].split("/")
         if len(parts) == 2 and parts[1] == "__init__.py" and parts[0].isidentifier():
             packages.add(parts[0])
+        elif len(parts) == 3 and parts[2] == "__init__.py" and f"{prefix}{parts[0]}/__init__.py" not in names:
+            if parts[0] not in _NOT_PACKAGES | _SKIPPED and parts[0].isidentifier() and parts[1].isidentifier():
+                namespaced.add(f"{parts[0]}.{parts[1]}")
         elif len(parts) == 1 and parts[0].endswith(".py") and parts[0][:-3].isidentifier():
             modules.add(parts[0][:-3])
     packages -= _NOT_PACKAGES
+    if not packages:
+        packages = {name for name in namespaced if name.split(".")[1] not in _NOT_PACKAGES}
     modules -= {"setup", "conftest", "noxfile", "tasks", "fabfile", "manage", "__init__", "versioneer", "conf"}
     if packages and not base.endswith(("src", "lib")):
         # Beside a package, loose modules at the root of a checkout are scripts rather than part of it.

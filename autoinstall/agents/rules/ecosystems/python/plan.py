@@ -25,6 +25,9 @@ _MARGIN = timedelta(days=1)
 _AFTER_INTERPRETER = timedelta(days=270)
 """How long after an interpreter's release the last of the common distributions have wheels for it."""
 
+_LIBRARIES = frozenset(("numpy", "scipy", "oldest-supported-numpy", "torch", "pyarrow", "pandas"))
+"""Required by builds and by the code alike: what the code was installed with stays."""
+
 _LAST_ATTEMPT = 4
 
 
@@ -120,13 +123,14 @@ def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
     if lock:
         yield Step(command=_heredoc(CONSTRAINTS, lock.constraints), why=f"Versions of {lock.evidence.path}")
     yield from _installation(sources, variant, bool(requirements), bool(lock))
-    if sources.main.installable:
+    back_ends = [line for line in sources.main.build_requires if requirement_name(line) not in _LIBRARIES]
+    if sources.main.installable and back_ends:
         yield Step(
-            command=_join(INSTALL, *map(shlex.quote, sources.main.build_requires)),
+            command=_join(INSTALL, *map(shlex.quote, back_ends)),
             why="What a build without isolation takes",
             optional=True,
         )
-    yield from _tools(context, sources)
+    yield from _tools(context, sources, variant)
     yield from _optional(sources, bool(lock))
 
 
@@ -188,9 +192,12 @@ def _project_ladder(sources: Sources, option: str, extras: tuple[str, ...]) -> s
     listed = ",".join(extras)
     rungs: list[str] = []
     if main.installable:
+        singly = "".join(
+            f"; {INSTALL} {option}{shlex.quote(f'{place}[{extra}]')} || echo left out: {extra}" for extra in extras
+        )
         if extras:
             rungs.append(f"{INSTALL} {option}{shlex.quote(f'{place}[{listed}]')}")
-        rungs.append(f"{INSTALL} {option}{place}")
+        rungs.append(f"{INSTALL} {option}{place} && {{ true{singly}; }}")
         rungs.append(f"{INSTALL} 'setuptools<66' wheel && {INSTALL} --no-build-isolation {option}{place}")
     runtime = [line for item in main.sets if item.role is SetRole.RUNTIME for line in item.requirements]
     source = f"/workspace/{main.source_dir}".rstrip("/")
@@ -214,7 +221,7 @@ def _each(locked: bool) -> str:
     )
 
 
-def _tools(context: Context, sources: Sources) -> Iterator[Step]:
+def _tools(context: Context, sources: Sources, variant: Variant) -> Iterator[Step]:
     """What the targets run, and the checkers that the project configures, where nothing else brings them."""
     named = [name for target in context.targets for name in _commands(target.command)]
     for name in dict.fromkeys([*named, *configured_checkers(context.tree)]):
@@ -228,14 +235,21 @@ def _tools(context: Context, sources: Sources) -> Iterator[Step]:
             for item in sources.sets
             if item.role is SetRole.LINT and any(requirement_name(text) == distribution for text in item.requirements)
             for line in item.requirements
+            if _is_plugin(distribution, requirement_name(line))
         ]
         lines = tidy([wanted, *beside], requirement_name(sources.main.name))
+        if not variant.contemporary:
+            lines = [relaxed(line) for line in lines]
         yield Step(
             command=_join(INSTALL, *map(shlex.quote, lines)),
             why=f"The project is worked on with {name}",
             fallback=(_join(INSTALL, shlex.quote(wanted)), _join(INSTALL, distribution)),
             optional=True,
         )
+
+
+def _is_plugin(tool: str, name: str) -> bool:
+    return name.startswith((f"{tool}-", f"pytest-{tool}")) or (tool == "mypy" and name.startswith("types-"))
 
 
 def _commands(command: str) -> tuple[str, ...]:

@@ -48,7 +48,9 @@ class Sources:
 
     @cached_property
     def suite(self) -> Suite | None:
-        return find_suite(self.context, self.environments)
+        return find_suite(
+            self.context, self.environments, {name for project in self.projects for name in project.packages}
+        )
 
     @cached_property
     def files(self) -> list[RequirementSet]:
@@ -69,7 +71,7 @@ class Sources:
             if environment.requirements.role is SetRole.TEST:
                 wanted += [name for name in environment.extras if name in own]
         for item in self._ci_extras():
-            wanted += [name for name in item if name in own and own[name].role is not SetRole.DOCS]
+            wanted += [name for name in item if name in own and own[name].role in (SetRole.TEST, SetRole.EXTRA)]
         if not self._tests_have_a_runner:
             wanted += [name for name, item in own.items() if item.role is SetRole.DEV]
         return tuple(dict.fromkeys(wanted))
@@ -161,7 +163,10 @@ class Sources:
                 )
 
     def _ci_extras(self) -> Iterator[list[str]]:
-        for _, arguments in self._ci_installs():
+        elsewhere = (SetRole.LINT, SetRole.DOCS, SetRole.RELEASE)
+        for found, arguments in self._ci_installs():
+            if role_of(f"{found.section} {found.evidence.path}", SetRole.TEST) in elsewhere:
+                continue
             for match in re.finditer(r"(?:^|\s)[\"']?\.(?:/)?\[([\w, .-]+)\]", arguments):
                 yield [name.strip() for name in match[1].split(",")]
 

@@ -12,7 +12,7 @@ from autoinstall.agents.rules.ecosystems.python.environments import TestEnvironm
 from autoinstall.agents.rules.ecosystems.python.knowledge import marker_plugin, option_plugin
 from autoinstall.agents.rules.ecosystems.python.manifests import load_ini, load_toml
 from autoinstall.agents.rules.ecosystems.python.model import SetRole
-from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
+from autoinstall.agents.rules.evidence.classify import unwrap
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence, Value
 
@@ -20,10 +20,10 @@ _MAX_FILES_READ = 400
 _TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
 _TEST_DEF = re.compile(r"(?m)^\s*(?:async )?def test\w*")
 _OUTSIDE = re.compile(
-    r"(?m)^\s*(?:import|from)\s+(?:redis|psycopg\w*|pymysql|MySQLdb|pymongo|motor|kafka|aiokafka|pika|boto3?|botocore|"
+    r"(?m)^\s*(?:import|from)\s+(redis|psycopg\w*|pymysql|MySQLdb|pymongo|motor|kafka|aiokafka|pika|boto3?|botocore|"
     r"google\.cloud|azure|selenium|playwright|docker|testcontainers|torch|tensorflow|jax|openai|anthropic|paramiko|"
     r"kubernetes|elasticsearch|opensearchpy|cassandra|neo4j|tkinter|PyQt\w*|PySide\w*|gi|pygame|serial|ldap3?|"
-    r"memcache|pylibmc|snowflake|sentence_transformers|transformers|pyaudio|cv2|nltk|spacy)\b"
+    r"memcache|[\w.]+\.(?:aws|gcp|azure)|pylibmc|snowflake|sentence_transformers|transformers|pyaudio|cv2|nltk|spacy)\b"
     r"|requests\.(?:get|post)\(|urlopen\(|@pytest\.mark\.(?:integration|network|slow|online|gpu|e2e|live)"
 )
 _FAR = re.compile(
@@ -51,7 +51,7 @@ _KEPT_WITH_VALUE = (
     "--asyncio-mode",
     "--doctest-glob",
 )
-_KEPT = ("--pyargs", "--doctest-modules", "--strict-markers", "--no-cov", "--forked", "--disable-socket", "--runslow")
+_KEPT = ("--pyargs", "--doctest-modules", "--strict-markers", "--no-cov", "--forked", "--disable-socket")
 _DROPPED_WITH_VALUE = (
     "-n",
     "--numprocesses",
@@ -113,12 +113,12 @@ class Suite(Value):
         return f"python -m unittest {shlex.quote(path)}"
 
 
-def find_suite(context: Context, environments: Iterable[TestEnvironment]) -> Suite | None:
+def find_suite(context: Context, environments: Iterable[TestEnvironment], own: Iterable[str] = ()) -> Suite | None:
     """The project's tests; None where it has none."""
     tree = context.tree
-    files = test_files(tree)
+    files = test_files(tree, own)
     ini_path, ini = pytest_settings(tree)
-    named = _named_command(context, environments)
+    named = _named_command(context, environments, files)
     if not files and named is None:
         return None
     text = "\n".join(tree.read(file.path) for file in files[:60])
@@ -128,6 +128,7 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment]) -> Sui
     if named is not None:
         command, evidence = named
         runner = _runner(command)
+        command = _without_far(command, files) if runner == "pytest" else command
         return Suite(
             runner=runner,
             command=command,
@@ -156,7 +157,7 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment]) -> Sui
     command = "python -m pytest" if "testpaths" in ini or not directories else f"python -m pytest {directories}"
     return Suite(
         runner="pytest",
-        command=command,
+        command=_without_far(command, files),
         needs=("pytest", *needs),
         env=env,
         files=files,
@@ -166,15 +167,39 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment]) -> Sui
     )
 
 
-def test_files(tree: Tree) -> tuple[TestFile, ...]:
-    """Test files, those that need nothing from outside and hold several tests first."""
+def _without_far(command: str, files: Iterable[TestFile]) -> str:
+    """The command without the directories whose names say that their tests need more than the code, where there are
+    others, and where the command does not name them itself."""
+    near = any(not _FAR.search(file.path) for file in files)
+    if not near or " && " in command:
+        return command
+    far: list[str] = []
+    for file in files:
+        match = _FAR.search(file.path)
+        end = file.path.find("/", match.end()) if match else -1
+        if end > 0:
+            far.append(file.path[:end])
+    words = _split(command)
+    ignored = [place for place in sorted(set(far)) if not any(word.startswith(place) for word in words)]
+    return " ".join([command, *(f"--ignore={shlex.quote(place)}" for place in ignored[:6])])
+
+
+def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
+    """Test files, those that need nothing from outside (`own` packages aside) and hold several tests first."""
     found: list[TestFile] = []
+    itself = frozenset(own)
     for path in [path for path in tree.files if _TEST_NAME.search(path)][:_MAX_FILES_READ]:
         text = tree.read(path)
         tests = len(_TEST_DEF.findall(text))
         if tests and "/templates/" not in path and "{{" not in path:
-            found.append(TestFile(path=path, tests=tests, outside=bool(_OUTSIDE.search(text) or _FAR.search(path))))
+            found.append(
+                TestFile(path=path, tests=tests, outside=_reaches_out(text, itself) or bool(_FAR.search(path)))
+            )
     return tuple(sorted(found, key=lambda file: (file.outside, -min(file.tests, 12), file.path.count("/"), file.path)))
+
+
+def _reaches_out(text: str, itself: frozenset[str]) -> bool:
+    return any((match[1] or "").split(".")[0] not in itself for match in _OUTSIDE.finditer(text))
 
 
 test_files.__test__ = False  # type: ignore[attr-defined]
@@ -200,7 +225,7 @@ def pytest_settings(tree: Tree) -> tuple[str, dict[str, str]]:
 
 def _plugins(ini: dict[str, str], text: str, command: str) -> Iterator[str]:
     words = _split(ini.get("addopts", "")) + _split(command)
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         if word == "-p" and after and not after.startswith("no:"):
             plugin = option_plugin(after)
         else:
@@ -217,8 +242,14 @@ def _plugins(ini: dict[str, str], text: str, command: str) -> Iterator[str]:
             yield plugin
 
 
-def _named_command(context: Context, environments: Iterable[TestEnvironment]) -> tuple[str, Evidence] | None:
-    """The test command that the project itself uses, as one that runs in a plain environment."""
+def _named_command(
+    context: Context, environments: Iterable[TestEnvironment], files: Iterable[TestFile]
+) -> tuple[str, Evidence] | None:
+    """The test command that the project itself uses, as one that runs in a plain environment.
+
+    tox's and nox's come first; of those that CI and documents name, the one that covers most tests that need nothing
+    from outside.
+    """
     for environment in environments:
         if environment.requirements.role is not SetRole.TEST:
             continue
@@ -226,15 +257,28 @@ def _named_command(context: Context, environments: Iterable[TestEnvironment]) ->
             plain = plain_test_command(command, context.tree, environment.directory)
             if plain:
                 return plain, environment.requirements.evidence
-    for found in context.findings.by_category(Category.TEST):
-        plain = (
-            None
-            if is_refused(found.command)
-            else plain_test_command(unwrap(found.command), context.tree, found.working_directory)
-        )
+    found: list[tuple[int, str, Evidence]] = []
+    for item in context.findings.by_category(Category.TEST):
+        plain = plain_test_command(unwrap(item.command), context.tree, item.working_directory)
         if plain:
-            return plain, found.evidence
-    return None
+            found.append((_covered(plain, files), plain, item.evidence))
+    best = max(found, key=lambda candidate: candidate[0], default=None)
+    return (best[1], best[2]) if best else None
+
+
+def _covered(command: str, files: Iterable[TestFile]) -> int:
+    """Tests that need nothing from outside below the paths that the command names."""
+    directory = command.partition(" && ")[0].removeprefix("cd ") if " && " in command else ""
+    places = [
+        word.rstrip("/") for word in _split(command) if not word.startswith("-") and ("/" in word or "test" in word)
+    ]
+    places = [posixpath.join(directory, place) for place in places if "pytest" not in place] or [directory]
+    return sum(
+        file.tests
+        for file in files
+        if not file.outside
+        and any(not place or file.path == place or file.path.startswith(f"{place}/") for place in places)
+    )
 
 
 def plain_test_command(command: str, tree: Tree, directory: str = "") -> str | None:
@@ -306,7 +350,7 @@ def _pytest(words: list[str], tree: Tree, directory: str) -> str:
             kept.append(word)
         elif name in _DROPPED_WITH_VALUE:
             index += has_value
-        elif name == "--cov" and has_value and not _exists(tree, directory, words[index + 1]):
+        elif name == "--cov" and has_value and not words[index + 1].startswith("-"):
             index += 1
         elif not word.startswith("-") and (_exists(tree, directory, word) or "--pyargs" in words):
             kept.append(word)
