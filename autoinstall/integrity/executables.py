@@ -39,7 +39,9 @@ class Executables:
         self.files = files
         self.original = original
         self.tracked = tracked
-        self.directories = [self._directory(part) for part in (path or DEFAULT_PATH).split(":") if part]
+        named = dict.fromkeys(self._directory(part) for part in (path or DEFAULT_PATH).split(":") if part)
+        # /bin and /sbin are links to their namesakes below /usr, which come first: every look costs a call.
+        self.directories = [part for part in named if part not in {"/bin", "/sbin"} or f"/usr{part}" not in named]
         self._owners = Owners(files, tracked)
 
     def check(self, targets: Sequence[Goal]) -> Iterator[Violation]:
@@ -106,14 +108,15 @@ class Executables:
         inside = in_workspace(file.path)
         if inside is not None and inside in self.tracked:
             return ""
-        if self._is_original(chain[0], file):
-            return ""
+        # Binaries first: holding a large one against the initial state would mean reading it twice.
         if file.content.startswith(_BINARY):
             return (
                 "is a binary where a script belongs"
                 if name in integrity_table().runner_scripts and not name.startswith("meson")
                 else ""
             )
+        if self._is_original(chain[0], file):
+            return ""
         if _forges_a_summary(file):
             return "prints a test runner's summary that is written in it"
         if inside is not None and self._is_copy(file):
