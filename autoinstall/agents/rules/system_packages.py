@@ -9,15 +9,20 @@ from autoinstall.values import Value
 
 MAX_PACKAGES = 40
 
-APT_INSTALL = "apt-get install -y --no-install-recommends"
-APT_READY = "(ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get update -q)"
-"""Fetches the package lists where the image has none."""
+_INSTALL = "apt-get install -y --no-install-recommends"
+_LISTED = "ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1"
+
+
+def apt_install(packages: str) -> str:
+    """A shell command that installs `packages`, with fresh package lists where the image has none or stale ones."""
+    install = f"{_INSTALL} {packages}"
+    return f"{{ {_LISTED} && {install}; }} || {{ apt-get update -q && {install}; }}"
 
 
 def tools_step(commands: Sequence[str], packages: str) -> Step:
     """Installs `packages` unless every one of `commands` is there already."""
     return Step(
-        command=f"type {' '.join(commands)} >/dev/null 2>&1 || ({APT_READY} && {APT_INSTALL} {packages})",
+        command=f"type {' '.join(commands)} >/dev/null 2>&1 || {apt_install(packages)}",
         why="The tools that the project is built with.",
         optional=True,
         timeout=600,
@@ -42,7 +47,8 @@ def system_packages_step(context: Context) -> Step | None:
     # apt-get refuses all for the sake of one unknown name, and names differ between distributions.
     known = f"apt-cache --names-only --generate pkgnames | grep -Fx {' '.join('-e ' + name for name in names)}"
     return Step(
-        command=f"{APT_READY} && ({known}) | xargs -r {APT_INSTALL}",
+        command=f"{_LISTED} || apt-get update -q; names=$({known}); "
+        f'[ -z "$names" ] || {{ {apt_install("$names")}; }} || for name in $names; do {_INSTALL} "$name"; done',
         why=f"System packages that the repository's own files install{where}.",
         optional=True,
         timeout=600,

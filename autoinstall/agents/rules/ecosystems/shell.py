@@ -8,6 +8,7 @@ from autoinstall.agents.rules.contract import Candidate, Context, Plan, Source, 
 from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUBMODULES, SUITE_SECONDS, candidate, evidence_at
 from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
 from autoinstall.agents.rules.evidence.script import words
+from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
@@ -53,7 +54,7 @@ class ShellEcosystem:
         if packages:
             steps.append(
                 Step(
-                    command=f"apt-get update -q && apt-get install -y --no-install-recommends {' '.join(packages)}",
+                    command=apt_install(" ".join(packages)),
                     why="The tools that the tests are written for.",
                     timeout=600,
                 )

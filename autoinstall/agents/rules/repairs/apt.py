@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from autoinstall.agents.rules.contract import Context, Repair
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.agents.rules.repairs.missing import Kind, Missing, missing_things
-from autoinstall.agents.rules.system_packages import APT_INSTALL, APT_READY
+from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import CommandResult, Value
 
@@ -135,6 +135,6 @@ def _repair(missing: Missing, packages: str) -> Repair:
     return Repair(
         key=f"apt:{packages}",
         why=f"The {missing.kind.value.replace('_', ' ')} {missing.name} is missing; {packages} brings it.",
-        commands=(f"{APT_READY} && {APT_INSTALL} {packages}",),
+        commands=(apt_install(packages),),
         lesson=f"needs the system package {packages}",
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autoinstall.agents.rules.contract import Context, Repair, ServiceNeed
 from autoinstall.agents.rules.knowledge import load
-from autoinstall.agents.rules.system_packages import APT_INSTALL, APT_READY
+from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import CommandResult, Mock, MockKind, Probe, ProbeKind, Service, Value
 
@@ -71,13 +71,14 @@ def service_repair(context: Context, known: KnownService) -> Repair:
     prepare = tuple(_fill(command, values) for command in known.prepare)
     # A package's own start-up is held back: the start script is what starts the service.
     install = (
-        f"printf 'exit 101' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d && {APT_INSTALL} {known.packages}"
+        "printf 'exit 101' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d && "
+        f"{{ {apt_install(known.packages)}; }}"
     )
     command = _fill(known.command, values)
     return Repair(
         key=f"service:{known.name}",
         why=f"A client was refused by {known.name}; a local one is installed and started.",
-        commands=(f"{APT_READY} && {install}", "rm -f /usr/sbin/policy-rc.d", *prepare),
+        commands=(install, "rm -f /usr/sbin/policy-rc.d", *prepare),
         services=(
             Service(
                 name=known.name,
