@@ -17,6 +17,7 @@ from autoinstall.tree import Tree
 from autoinstall.values import Evidence, Value
 
 _DEFAULT = "testenv"
+_PLAIN_WORD = r"py[\d.]*|tests?|unit|unittests?|pytest|testing|cov|coverage|ci|check|run|all|session|nox"
 _FACTOR_LINE = re.compile(r"^\s*(?P<factors>[!\w.{},-]+)\s*:\s+(?P<rest>.+)$")
 _SUBSTITUTION = re.compile(r"\{(?:\[(?P<section>[^\]]+)\](?P<key>\w+)|(?P<name>\w*)(?::(?P<rest>[^{}]*))?)\}")
 
@@ -227,14 +228,19 @@ def _nox(tree: Tree) -> Iterator[TestEnvironment]:
             words = [item.value for item in call.args if isinstance(item, ast.Constant) and isinstance(item.value, str)]
             if method in ("install", "run_install", "run_always"):
                 groups += [word.partition("=")[2] for word in words if word.startswith(("--group=", "--only-group="))]
-                groups += [after for word, after in itertools.pairwise(words) if word in ("--group", "--with")]
+                groups += [
+                    after
+                    for word, after in itertools.pairwise(words)
+                    if word in ("--group", "--with", "--only") and after != "main"
+                ]
                 extras += [
                     name.strip()
                     for word in words
                     if (found := re.match(r"^\.\[(.+)\]$", word))
                     for name in found[1].split(",")
                 ]
-                installs += _pip_arguments(words[words.index("install") :] if "install" in words else words)
+                if method == "install" or "pip" in words:
+                    installs += _pip_arguments(words[words.index("install") :] if "install" in words else words)
             elif method == "run" and words:
                 commands.append(shlex.join(words))
         evidence_line = f"def {node.name}("
@@ -261,29 +267,38 @@ def install_lines(arguments: str) -> Iterator[str]:
     index = 0
     while index < len(words):
         word = words[index]
+        if word in ("&&", "||", ";", "|", ">"):
+            return
         if word in ("-r", "--requirement", "-e", "--editable", "-c", "--constraint") and index + 1 < len(words):
             yield f"{word} {words[index + 1]}"
             index += 1
         elif word in ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-t", "--target", "--prefix"):
             index += 1
-        elif (not word.startswith("-") and word not in ("install", "sync", "uv", "pip") and "$" not in word) or (
-            word.startswith("-r") and len(word) > 2 and not word.startswith("--")
-        ):
+        elif (
+            not word.startswith("-")
+            and word not in ("install", "sync", "uv", "pip")
+            and not re.search(r"[$|&{}<>]$|[$|&{}]|^matrix\.", word)
+        ) or (word.startswith("-r") and len(word) > 2 and not word.startswith("--")):
             yield word
         index += 1
 
 
 def _requirements(tree: Tree, name: str, lines: list[str], path: str, needle: str) -> RequirementSet:
     parsed: Parsed = parse_lines(lines, tree, "", seen=set())
-    default = SetRole.TEST if name == _DEFAULT or re.fullmatch(r"py[\d.]*(-.*)?", name) else SetRole.EXTRA
+    # Variants (`py39-oldest`, `mypy-tests`, `docs-ci`) are for what they add; only the plain ones are the tests.
+    plain = name == _DEFAULT or all(re.fullmatch(_PLAIN_WORD, word) for word in re.split(r"[-_]", name))
     return RequirementSet(
         name=f"{path} {name}",
-        role=role_of(name, default),
+        role=SetRole.TEST if plain else role_of(name, SetRole.EXTRA) if not _has_test_word(name) else SetRole.EXTRA,
         requirements=tuple(dict.fromkeys(parsed.requirements)),
         paths=tuple(parsed.paths),
         dropped=tuple(parsed.dropped),
         evidence=Evidence(path=path, line=tree.find_line(path, needle), text=f"environment {name}"),
     )
+
+
+def _has_test_word(name: str) -> bool:
+    return role_of(name, SetRole.EXTRA) is SetRole.TEST
 
 
 def _split_deps(lines: list[str]) -> list[str]:

@@ -42,7 +42,7 @@ def candidates(context: Context, sources: Sources) -> Iterator[Candidate]:
 
 def _fillers(sources: Sources) -> Iterator[Candidate]:
     """Weak goals for projects that offer few others."""
-    for item in sources.main.sets:
+    for item in (*sources.main.sets, *sources.files):
         if item.role is not SetRole.RUNTIME:
             continue
         for line in item.requirements[:_FILES]:

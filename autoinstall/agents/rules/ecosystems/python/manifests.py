@@ -105,6 +105,11 @@ _SKIPPED = frozenset(
 )
 
 
+_VENDORED = frozenset(
+    ("node_modules", "vendor", "third_party", "_vendor", "templates", "testdata", "fixtures", "site-packages")
+)
+
+
 def _is_project(project: PythonProject) -> bool:
     return project.installable or bool(project.sets) or bool(project.name)
 
@@ -504,7 +509,7 @@ def requirement_files(tree: Tree) -> list[RequirementSet]:
     """Requirement files and conda environments of the checkout by path: for tests, for development, or plain."""
     found: list[RequirementSet] = []
     for path in tree.files:
-        if path.count("/") > 3 or any(part in _SKIPPED - {"tests", "test"} for part in path.split("/")[:-1]):
+        if path.count("/") > 3 or _VENDORED & set(path.split("/")[:-1]):
             continue
         name = posixpath.basename(path).lower()
         directory = posixpath.dirname(path).lower()
@@ -512,7 +517,9 @@ def requirement_files(tree: Tree) -> list[RequirementSet]:
             "require" in name or "require" in directory or "deps" in name
         )
         # Constraint files and hashed locks of several platforms are no lists of what is needed.
-        if not listed or "constraint" in name:
+        if not listed or re.search(
+            r"constraint|minimum|oldest|lowest|(?:^|[-_])min(?:[-_.]|$)|windows|macos|mac\b|win32", name
+        ):
             continue
         if name.endswith(".in") and tree.has(path.removesuffix(".in") + ".txt"):
             continue

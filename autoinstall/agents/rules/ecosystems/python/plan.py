@@ -131,7 +131,7 @@ def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
             optional=True,
         )
     yield from _tools(context, sources, variant)
-    yield from _optional(sources, bool(lock))
+    yield from _optional(sources, variant, bool(lock))
 
 
 def _configuration(context: Context, variant: Variant) -> str:
@@ -258,16 +258,19 @@ def _commands(command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*modules, *(word for word in words if not word.startswith("python"))]))
 
 
-def _optional(sources: Sources, locked: bool) -> Iterator[Step]:
+def _optional(sources: Sources, variant: Variant, locked: bool) -> Iterator[Step]:
     main = sources.main
     extras = sources.other_extras()
+    option = "-e " if variant.editable else ""
     if not main.installable or not extras:
         return
     place = f"./{main.root}" if main.root else "."
     constraints = f"-c {CONSTRAINTS}" if locked else ""
-    singly = "; ".join(f"{INSTALL} -e {shlex.quote(f'{place}[{extra}]')} || echo left out: {extra}" for extra in extras)
+    singly = "; ".join(
+        f"{INSTALL} {option}{shlex.quote(f'{place}[{extra}]')} || echo left out: {extra}" for extra in extras
+    )
     yield Step(
-        command=_join(INSTALL, constraints, "-e", shlex.quote(f"{place}[{','.join(extras)}]")),
+        command=_join(INSTALL, constraints, option.strip(), shlex.quote(f"{place}[{','.join(extras)}]")),
         why="Optional features that tests may exercise",
         optional=True,
         fallback=(singly,),

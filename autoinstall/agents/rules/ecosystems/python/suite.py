@@ -300,7 +300,7 @@ def plain_test_command(command: str, tree: Tree, directory: str = "") -> str | N
         return prefix + "python -m pytest"
     if re.match(r"python3? setup\.py test", joined):
         return None
-    if re.match(r"python3? (?:\S*/)?(?:manage|runtests|run_tests|runtest|test)\.py", joined):
+    if re.match(r"python3? (?:\S*/)?(?:manage|runtests|run_tests|runtest)\.py", joined):
         script = posixpath.normpath(posixpath.join(directory, words[1]))
         if tree.has(script) and (not script.endswith("manage.py") or "test" in words[2:]):
             return prefix + shlex.join(["python", *words[1:]])
