@@ -145,6 +145,14 @@ def test_credentials_that_could_reach_a_shell_are_not_used(tmp_path: Path) -> No
     assert "rm -rf" not in "\n".join(repair.commands)
 
 
+def test_a_refusal_without_a_name_gets_what_compose_starts(tmp_path: Path) -> None:
+    compose = "services:\n  cache:\n    image: memcached:1.6\n"
+    output = "dial failed: connection refused"
+    found = _repairs(ServiceRepairer(), _context(tmp_path, {"compose.yaml": compose}), output)
+    assert [repair.key for repair in found] == ["service:memcached"]
+    assert _repairs(ServiceRepairer(), _context(tmp_path / "other", {}), output) == []
+
+
 def test_redis_by_its_address(tmp_path: Path) -> None:
     output = "redis.exceptions.ConnectionError: Error 111 connecting to localhost:6379. Connection refused."
     (repair,) = _repairs(ServiceRepairer(), _context(tmp_path, {}), output)

@@ -12,7 +12,7 @@ from autoinstall.values import CommandResult, Mock, MockKind, Probe, ProbeKind, 
 
 _REFUSED = re.compile(
     r"(?i)connection refused|ECONNREFUSED|could not connect|can't connect|ConnectionError|connection error"
-    r"|no such file or directory|failed to connect|Connect call failed|is the server running|AMQPConnect"
+    r"|failed to connect|Connect call failed|is the server running|AMQPConnect"
 )
 _USER = re.compile(r"(?i)^(?:POSTGRES|MYSQL|MARIADB|DB|DATABASE|PG|RABBITMQ_DEFAULT)_?USER(?:NAME)?$")
 _PASSWORD = re.compile(r"(?i)^(?:POSTGRES|MYSQL|MARIADB|MYSQL_ROOT|MARIADB_ROOT|DB|DATABASE|PG)_?PASS(?:WORD)?$")
@@ -56,7 +56,9 @@ class ServiceRepairer:
         del sandbox
         if not _REFUSED.search(failure.output):
             return ()
-        return [service_repair(context, known) for known in named_services(failure.output)]
+        # A refusal that names nothing known is most likely by what CI or compose starts beside the project.
+        needed = named_services(failure.output) or needed_services(context.findings.services)
+        return [service_repair(context, known) for known in needed]
 
 
 def named_services(output: str) -> list[KnownService]:
