@@ -7,7 +7,6 @@ import secrets
 import tarfile
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
@@ -55,6 +54,7 @@ class DockerSandbox:
         self._name = f"autoinstall-{spec.purpose}-{secrets.token_hex(4)}"
         self._neighbourhood = Neighbourhood(self._api, self._name, spec.purpose, spec.owner, open=spec.network)
         self._lock = threading.RLock()
+        self._closing = threading.Lock()
         self._committed = False
         limits = settings.limits
         self._executor = Executor(
@@ -199,7 +199,8 @@ class DockerSandbox:
             )
 
     def close(self) -> None:
-        with self._lock:
+        # Not under the lock of the calls: closing is how another thread ends a command that is under way.
+        with self._closing:
             try:
                 remove_container(self._api, self._name)
                 self._neighbourhood.close()
@@ -239,15 +240,20 @@ class DockerProvider:
         self._lock = threading.Lock()
         self._open: set[DockerSandbox] = set()
         self._shut_down = False
+        self._connecting = threading.Lock()
+        self._client: DockerClient | None = None
 
-    @cached_property
+    @property
     def client(self) -> "DockerClient":
         """The engine's client; connects on first use.
 
         Raises:
             EngineUnavailable: no engine answers.
         """
-        return connect(self._settings)
+        with self._connecting:
+            if self._client is None:
+                self._client = connect(self._settings)
+            return self._client
 
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
@@ -309,8 +315,10 @@ class DockerProvider:
 
     def close(self) -> None:
         """Close the connections to the engine. Idempotent."""
-        if "client" in self.__dict__:
-            self.client.close()
+        with self._connecting:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
 
 
 def _archive(contents: Mapping[str, bytes]) -> bytes:

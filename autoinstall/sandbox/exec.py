@@ -104,6 +104,8 @@ class Executor:
         if not call.started:
             self.capture(["true"], timeout=_KILL_SECONDS)  # raises where it is the container that is gone
             said = call.output.text().strip()[-300:]
+            if "unable to find user" in said or "no matching entries in passwd" in said:
+                return code  # the caller's to mend, and the output tells how
             raise EngineFailed(f"The sandbox could not start bash (exit code {code}): {said or 'no output'}")
         call.kills_after = self._kill(call)
         return code
