@@ -53,7 +53,7 @@ class PythonRepairer:
         if "Traceback" not in output and "rror" not in output and "arn" not in output:
             return ()
         found = [
-            *_hints(output),
+            *_hints(context, output),
             *_missing_modules(context, output, sandbox),
             *_missing_distributions(context, output),
             *_pytest(output),
@@ -80,10 +80,17 @@ def _missing_modules(context: Context, output: str, sandbox: Sandbox) -> Iterato
                 env={"PYTHONPATH": ":".join(part for part in (path, place) if part)},
                 lesson=f"PYTHONPATH needs {place}",
             )
-    foreign = [module for module in modules if module not in local and not is_never_from_index(module.split(".")[0])]
+    sources = Sources(context)
+    itself = {name.split(".")[0] for project in sources.projects for name in project.packages}
+    if any(module.split(".")[0] in itself for module in modules if module not in local):
+        yield from _rebuild(sources)
+    foreign = [
+        module
+        for module in modules
+        if module not in local and module.split(".")[0] not in itself and not is_never_from_index(module.split(".")[0])
+    ]
     if not foreign:
         return
-    sources = Sources(context)
     wanted = list(dict.fromkeys(_requirement(sources, module) for module in foreign))
     if len(wanted) > 1:
         yield _installation(wanted, f"missing modules: {', '.join(foreign)}")
@@ -91,6 +98,23 @@ def _missing_modules(context: Context, output: str, sandbox: Sandbox) -> Iterato
         yield _installation([requirement], f"missing module: {module}")
     for requirement in wanted:
         yield _installation([requirement], "not to be had as of the commit's date", undated=True)
+
+
+def _rebuild(sources: Sources) -> Iterator[Repair]:
+    """A module of the project's own that is not in the tree is one that its build makes."""
+    place = f"./{sources.main.root}" if sources.main.root else "."
+    if sources.tree.has(sources.main.path("setup.py")):
+        yield Repair(
+            key="python-build-ext",
+            why="A module of the project itself is made by its build",
+            commands=(f"cd {place} && python setup.py build_ext --inplace",),
+        )
+    yield Repair(
+        key="python-install-built",
+        why="A module of the project itself is made by its build",
+        commands=(f"{_INSTALL} --no-deps --reinstall {place}",),
+        lesson="the project has to be built rather than used in place",
+    )
 
 
 def _requirement(sources: Sources, module: str) -> str:
@@ -238,10 +262,21 @@ def _dates(output: str) -> Iterator[Repair]:
         )
 
 
-def _hints(output: str) -> Iterator[Repair]:
+def _hints(context: Context, output: str) -> Iterator[Repair]:
+    own = ""
     for match in _EXTRA_HINT.finditer(output):
+        own = own or requirement_name(Sources(context).main.name) or "-"
         requirement = match[1].replace(" ", "")
-        if requirement_name(requirement):
+        name = requirement_name(requirement)
+        if name == own:
+            extras = requirement[requirement.index("[") :]
+            yield Repair(
+                key=f"python-own-extra:{extras}",
+                why="The message itself names what is missing",
+                commands=(f"{_INSTALL} -e '.{extras}'",),
+                lesson=f"needs its own extra {extras}",
+            )
+        elif name:
             yield _installation([requirement], "The message itself names what is missing")
 
 
