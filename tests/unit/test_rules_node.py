@@ -309,6 +309,17 @@ def test_a_project_in_a_folder_is_set_up_there(tmp_path: Path) -> None:
     assert any(step.command.startswith("cd web && npm install") for step in plan.steps)
 
 
+def test_a_folder_beside_the_main_package_is_set_up_where_a_target_works_in_it(tmp_path: Path) -> None:
+    main = {"scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}
+    tree = checkout(tmp_path, {"package.json": main, "web/package.json": main})
+    targets = (Goal(command="npm test", description="a"), Goal(command="cd web && npm test", description="b"))
+    steps = [step.command for step in NodeEcosystem().plan(context(tree, targets=targets), sandbox()).steps]
+    assert any(step.startswith("npm install") for step in steps)
+    assert any(step.startswith("cd web && npm install") for step in steps)
+    alone = [step.command for step in NodeEcosystem().plan(context(tree, targets=targets[:1]), sandbox()).steps]
+    assert not any("cd web" in step for step in alone)
+
+
 def test_tables_are_sound() -> None:
     table = knowledge()
     majors = [item.major for item in table.release]

@@ -68,14 +68,21 @@ def make(context: Context, tools: toolchain.Tools, sandbox: Sandbox) -> Plan:
 
 
 def _wanted(context: Context) -> tuple[Package, ...]:
-    """The packages that the targets work in; all of them where none is named."""
-    found = roots(context.tree)
-    named = tuple(
-        package
-        for package in found
-        if any(re.search(rf"\bcd {re.escape(package.directory)}(?:\s|/|$|&)", goal.command) for goal in context.targets)
-    )
-    return named or found[:1]
+    """The packages that the targets work in, the main one of the repository first where they work in it too."""
+    tree = context.tree
+    found = roots(tree)
+    members = {member.directory for package in found for member in package.members}
+    wanted: dict[str, Package] = {}
+    for goal in context.targets:
+        moved = re.match(r"cd\s+(\S+)\s*&&", goal.command)
+        directory = moved.group(1).strip("'\"").strip("/") if moved else ""
+        if tree.has(f"{directory}/package.json") and directory not in members:
+            wanted[directory] = Package(tree, directory)
+        elif tree.has("package.json"):
+            wanted[found[0].directory] = found[0]
+    ordered = [package for package in found if package.directory in wanted]
+    ordered += [wanted[name] for name in wanted if name not in {package.directory for package in found}]
+    return tuple(ordered) or found[:1]
 
 
 def _switches(packages: tuple[Package, ...]) -> dict[str, str]:

@@ -34,6 +34,8 @@ def test_files(package: Package, runner: Runner) -> tuple[str, ...]:
 def _is_test(path: str, runner: Runner) -> bool:
     if not _SOURCE.search(path) or path.endswith(("-d.ts", ".d.ts")):
         return False
+    if runner.single == "node" and not path.endswith((".js", ".mjs", ".cjs")):
+        return False
     folders = path.lower().split("/")[:-1]
     if "node_modules" in folders:
         return False
@@ -60,7 +62,7 @@ def _rank(tree: Tree, path: str) -> tuple[int, int, str]:
 def single_file_command(part: Part | None, runner: Runner, path: str) -> str:
     """How `runner` is given one file: with the options of the project's own command, without its files."""
     quoted = shlex.quote(path)
-    if part is None or part.tool not in (runner.name, "mocha", "jest", "vitest"):
+    if part is None or part.tool != runner.name:
         return f"{runner.single} {quoted}"
     split = words(part.command)
     at = next(
@@ -82,6 +84,10 @@ def single_file_command(part: Part | None, runner: Runner, path: str) -> str:
 
 _KEPT_ELSEWHERE = frozenset(
     {
+        "-r",
+        "--require",
+        "--import",
+        "--loader",
         "--config",
         "-c",
         "--project",
