@@ -291,6 +291,7 @@ def test_nox_sessions_are_read(tmp_path: Path) -> None:
         ("coverage run manage.py test app", "python manage.py test app"),
         ("flake8 thing", None),
         ("pytest $TESTS", None),
+        ("pytest tests 2>&1 | tee out.txt", "python -m pytest tests"),
     ],
 )
 def test_plain_test_commands(tmp_path: Path, command: str, expected: str | None) -> None:
@@ -309,6 +310,14 @@ def test_plugins_come_from_settings_and_markers(tmp_path: Path) -> None:
     suite = find_suite(context_of(tree), ())
     assert suite is not None
     assert suite.needs == ("pytest", "pytest-asyncio", "pytest-cov", "pytest-timeout", "pytest-xdist")
+
+
+def test_settings_below_the_root_say_where_tests_run(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, **{"src/pytest.ini": "[pytest]\n", "src/tests/test_a.py": "def test_a(): pass\n"})
+    suite = find_suite(context_of(tree), ())
+    assert suite is not None
+    assert suite.command == "cd src && python -m pytest"
+    assert suite.file_command("src/tests/test_a.py") == "cd src && python -m pytest tests/test_a.py"
 
 
 @pytest.mark.parametrize(

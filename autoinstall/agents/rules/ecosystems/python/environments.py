@@ -269,6 +269,8 @@ def install_lines(arguments: str) -> Iterator[str]:
         word = words[index]
         if word in ("&&", "||", ";", "|", ">"):
             return
+        if re.fullmatch(r"-[A-Za-z]*r", word):
+            word = "-r"
         if word in ("-r", "--requirement", "-e", "--editable", "-c", "--constraint") and index + 1 < len(words):
             yield f"{word} {words[index + 1]}"
             index += 1

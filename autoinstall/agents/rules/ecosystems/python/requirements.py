@@ -97,7 +97,7 @@ def _plain(parsed: Parsed, line: str, tree: Tree, base: str) -> None:
     if line.startswith((".", "/", "{toxinidir}", "{tox_root}")) or ("/" in line and ";" not in line):
         _local(parsed, line, tree, base)
         return
-    cleaned = _clean(line)
+    cleaned = None if line.endswith((".txt", ".in", ".py")) else _clean(line)
     if cleaned:
         parsed.requirements.append(cleaned)
     else:

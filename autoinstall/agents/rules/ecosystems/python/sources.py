@@ -153,7 +153,8 @@ class Sources:
             names = [line for line in parsed.requirements if requirement_name(line) not in _NOISE]
             if names:
                 role = role_of(f"{found.section} {found.command}", SetRole.EXTRA)
-                lint_only = role_of(found.section, SetRole.TEST) in (SetRole.LINT, SetRole.DOCS, SetRole.RELEASE)
+                where = role_of(f"{found.section} {found.evidence.path}", SetRole.TEST)
+                lint_only = where in (SetRole.LINT, SetRole.DOCS, SetRole.RELEASE)
                 yield RequirementSet(
                     name=found.evidence.path,
                     role=SetRole.LINT if lint_only else role,
@@ -173,11 +174,17 @@ class Sources:
     def _ci_installs(self) -> Iterator[tuple[EvidenceCommand, str]]:
         for found in self.context.findings.commands:
             match = _INSTALL.search(found.command)
-            if match and found.source in (Source.CI, Source.MAKEFILE, Source.CONTAINER):
+            where = f"{found.section} {found.evidence.path}"
+            if match and found.source in (Source.CI, Source.MAKEFILE, Source.CONTAINER) and not _VARIANT.search(where):
                 yield found, match["arguments"]
 
 
 _RUNNERS = frozenset(("pytest", "nose", "stestr", "testtools", "unittest2", "twisted", "django", "zope-testrunner"))
+
+_VARIANT = re.compile(
+    r"(?i)(?:^|[-_. /])(?:min|minimum|minimal|oldest|lowest|nightly|upstream|main_branch|windows|macos)(?:[-_. ]|$)"
+)
+"""Jobs that try other versions than what the project is usually run with."""
 
 _NOISE = frozenset(
     [

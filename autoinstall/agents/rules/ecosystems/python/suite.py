@@ -3,7 +3,8 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import Field
 
@@ -93,6 +94,7 @@ class Suite(Value):
     Attributes:
         runner: `pytest`, `django`, `unittest` or `script`.
         command: runs all of them.
+        directory: where it runs, relative to the checkout.
         needs: distributions that running them takes, beside what the project declares.
         env: variables that the project's own test set-up sets.
         files: most promising first.
@@ -101,6 +103,7 @@ class Suite(Value):
 
     runner: str
     command: str
+    directory: str = ""
     needs: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
     files: tuple[TestFile, ...] = ()
@@ -108,16 +111,19 @@ class Suite(Value):
 
     def file_command(self, path: str) -> str:
         """Runs the tests of one file."""
-        if self.runner == "pytest":
-            return f"python -m pytest {shlex.quote(path)}"
-        return f"python -m unittest {shlex.quote(path)}"
+        tool = "pytest" if self.runner == "pytest" else "unittest"
+        if self.directory and path.startswith(f"{self.directory}/"):
+            inner = path[len(self.directory) + 1 :]
+            return f"cd {shlex.quote(self.directory)} && python -m {tool} {shlex.quote(inner)}"
+        return f"python -m {tool} {shlex.quote(path)}"
 
 
 def find_suite(context: Context, environments: Iterable[TestEnvironment], own: Iterable[str] = ()) -> Suite | None:
     """The project's tests; None where it has none."""
     tree = context.tree
     files = test_files(tree, own)
-    ini_path, ini = pytest_settings(tree)
+    base = _settings_directory(tree, files)
+    ini_path, ini = pytest_settings(tree, base)
     named = _named_command(context, environments, files)
     if not files and named is None:
         return None
@@ -132,6 +138,7 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment], own: I
         return Suite(
             runner=runner,
             command=command,
+            directory=_directory_of(command),
             needs=("pytest", *needs) if runner == "pytest" else tuple(needs),
             env=env,
             files=files,
@@ -153,11 +160,18 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment], own: I
             files=files,
             evidence=Evidence(path="runtests.py", line=1, text="the project's test script"),
         )
-    directories = _directories(files)
-    command = "python -m pytest" if "testpaths" in ini or not directories else f"python -m pytest {directories}"
+    directories = "" if base else _directories(files)
+    command = (
+        f"cd {shlex.quote(base)} && python -m pytest"
+        if base
+        else "python -m pytest"
+        if "testpaths" in ini or not directories
+        else f"python -m pytest {directories}"
+    )
     return Suite(
         runner="pytest",
         command=_without_far(command, files),
+        directory=base,
         needs=("pytest", *needs),
         env=env,
         files=files,
@@ -205,22 +219,41 @@ def _reaches_out(text: str, itself: frozenset[str]) -> bool:
 test_files.__test__ = False  # type: ignore[attr-defined]
 
 
-def pytest_settings(tree: Tree) -> tuple[str, dict[str, str]]:
-    """The file that pytest reads its settings from, and the settings; empty where there is none."""
-    if tree.has("pytest.ini"):
-        document = load_ini(tree, "pytest.ini")
-        return "pytest.ini", dict(document["pytest"]) if document.has_section("pytest") else {}
-    tool = load_toml(tree, "pyproject.toml").get("tool", {})
+def pytest_settings(tree: Tree, base: str = "") -> tuple[str, dict[str, str]]:
+    """The file at `base` that pytest reads its settings from, and the settings; empty where there is none."""
+    prefix = f"{base}/" if base else ""
+    if tree.has(f"{prefix}pytest.ini"):
+        document = load_ini(tree, f"{prefix}pytest.ini")
+        return f"{prefix}pytest.ini", dict(document["pytest"]) if document.has_section("pytest") else {}
+    tool = load_toml(tree, f"{prefix}pyproject.toml").get("tool", {})
     options = tool.get("pytest", {}).get("ini_options") if isinstance(tool.get("pytest"), dict) else None
     if isinstance(options, dict):
-        return "pyproject.toml", {
+        return f"{prefix}pyproject.toml", {
             key: " ".join(map(str, value)) if isinstance(value, list) else str(value) for key, value in options.items()
         }
     for path, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"), ("setup.cfg", "pytest")):
-        document = load_ini(tree, path)
+        document = load_ini(tree, prefix + path)
         if document.has_section(section):
-            return path, dict(document[section])
+            return prefix + path, dict(document[section])
     return "", {}
+
+
+def _settings_directory(tree: Tree, files: Sequence[TestFile]) -> str:
+    """The directory below the root that holds pytest's settings for most test files; empty for the root."""
+    if pytest_settings(tree)[0]:
+        return ""
+    parents = Counter(
+        "/".join(parts[:depth]) for file in files for parts in [file.path.split("/")] for depth in range(1, len(parts))
+    )
+    total = len(files)
+    for directory, count in sorted(parents.items(), key=lambda item: item[0].count("/")):
+        if directory.count("/") < 2 and count * 2 > total and pytest_settings(tree, directory)[0]:
+            return directory
+    return ""
+
+
+def _directory_of(command: str) -> str:
+    return command.partition(" && ")[0].removeprefix("cd ").strip("'") if " && " in command else ""
 
 
 def _plugins(ini: dict[str, str], text: str, command: str) -> Iterator[str]:
@@ -268,7 +301,7 @@ def _named_command(
 
 def _covered(command: str, files: Iterable[TestFile]) -> int:
     """Tests that need nothing from outside below the paths that the command names."""
-    directory = command.partition(" && ")[0].removeprefix("cd ") if " && " in command else ""
+    directory = _directory_of(command)
     places = [
         word.rstrip("/") for word in _split(command) if not word.startswith("-") and ("/" in word or "test" in word)
     ]
@@ -284,6 +317,7 @@ def _covered(command: str, files: Iterable[TestFile]) -> int:
 def plain_test_command(command: str, tree: Tree, directory: str = "") -> str | None:
     """A tox or CI test command without its wrappers, coverage, reports and parallelism; None where it is no test
     command, or one that cannot be told statically."""
+    command = re.sub(r"\s*(?:2>&1\s*)?(?:\|\s*tee\s+\S+|\|\|\s*true|>\s*\S+)\s*$", "", command)
     if re.search(r"[|;&<>$`*]|\$\{\{", command):
         return None
     words = _split(re.sub(r"\{[^}]*\}", "", command))
