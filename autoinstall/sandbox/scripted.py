@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -323,7 +323,7 @@ class ScriptedProvider:
             raise EngineFailed(f"The engine has no image {snapshot.digest}.")
         named = snapshot.model_copy(update={"reference": reference})
         self._images.pop(snapshot.reference, None)
-        self._images[reference] = self._images[snapshot.digest] = _Image(image.files, named)
+        self._images[reference] = self._images[snapshot.digest] = replace(image, snapshot=named)
         return named
 
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
