@@ -2,6 +2,7 @@
 
 import contextlib
 import secrets
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from docker.api.client import APIClient
 
 LOG_TAIL_LINES = 60
+_REMOVAL_SECONDS = 20.0
 
 
 @dataclass
@@ -108,10 +110,18 @@ class Neighbourhood:
 
 
 def remove_container(api: "APIClient", container: str) -> None:
-    """Kill and remove a container with its anonymous volumes; one that is gone, or going, already is fine."""
+    """Kill and remove a container with its anonymous volumes, and wait until it is gone. One that is gone already, or
+    that somebody else is removing, is fine."""
+    deadline = time.monotonic() + _REMOVAL_SECONDS
     with engine_errors("remove a container"):
-        try:
-            api.remove_container(container, force=True, v=True)
-        except docker.errors.APIError as error:
-            if error.status_code not in (404, 409):
-                raise
+        while True:
+            try:
+                api.remove_container(container, force=True, v=True)
+            except docker.errors.APIError as error:
+                if error.status_code == 404:
+                    return
+                if error.status_code != 409 or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)  # its removal is under way; the network is not free before it has ended
+            else:
+                return
