@@ -19,6 +19,7 @@ from autoinstall.agents.rules.repairs.missing import Kind, Missing, missing_thin
 from autoinstall.agents.rules.repairs.mocks import MockRepairer, example_of
 from autoinstall.agents.rules.repairs.services import ServiceRepairer
 from autoinstall.agents.rules.repairs.web import WebRepairer
+from autoinstall.agents.rules.servers import server_goals, start_commands
 from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.sandbox.scripted import Answer, Call, ScriptedProvider
 from autoinstall.tree import Tree
@@ -167,6 +168,16 @@ def test_a_target_that_asks_a_port_gets_the_projects_server(tmp_path: Path) -> N
     commands = [repair.services[0].command for repair in found]
     assert "gunicorn app:app --bind :8000" in commands[0]
     assert any("flask --app app:app run" in text for text in commands)
+
+
+def test_requests_of_documents_become_goals_where_the_server_is_known(tmp_path: Path) -> None:
+    readme = "```\nflask --app app run --port 8000 &\ncurl http://localhost:8000/health\n```\n"
+    context = _context(tmp_path, {"README.md": readme})
+    (found,) = server_goals(context)
+    assert found.goal.command == "curl --fail http://localhost:8000/health"
+    assert list(start_commands(context, 8000)) == ["flask --app app run --port 8000"]
+    unknown = _context(tmp_path / "other", {"README.md": "```\ncurl http://localhost:8000/health\n```\n"})
+    assert list(server_goals(unknown)) == []
 
 
 def test_other_failures_start_no_server(tmp_path: Path) -> None:

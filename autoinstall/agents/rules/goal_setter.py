@@ -14,6 +14,7 @@ from autoinstall.agents.rules.evidence import collect
 from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
 from autoinstall.agents.rules.fillers import fillers
 from autoinstall.agents.rules.scope import out_of_scope
+from autoinstall.agents.rules.servers import server_goals
 from autoinstall.agents.rules.trajectory import Recorder
 from autoinstall.errors import BadProposal, NothingToSetUp
 from autoinstall.proposals import check_goal
@@ -76,7 +77,7 @@ class RulesGoalSetter:
         covered = {item.goal.category for item in vouched if item.weight >= MIN_COVER}
         candidates = [
             candidate
-            for candidate in (*vouched, *_of_evidence(context, covered), *fillers(tree))
+            for candidate in (*vouched, *server_goals(context), *_of_evidence(context, covered), *fillers(tree))
             if normal_form(candidate.goal.command) not in barred
             and not (complaint and candidate.goal.command in complaint)
             and not check_goal(candidate.goal)
