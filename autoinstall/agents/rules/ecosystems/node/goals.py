@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from autoinstall.agents.rules.contract import Candidate
 from autoinstall.agents.rules.ecosystems.node.knowledge import Linter, Runner, knowledge
 from autoinstall.agents.rules.ecosystems.node.managers import PackageManager, inside
-from autoinstall.agents.rules.ecosystems.node.manifest import Package
+from autoinstall.agents.rules.ecosystems.node.manifest import BUILD_OUTPUT, Package
 from autoinstall.agents.rules.ecosystems.node.samples import single_file_command, test_files
 from autoinstall.agents.rules.ecosystems.node.scripts import Part, once, parts
 from autoinstall.agents.rules.evidence.script import words
@@ -322,17 +322,13 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
     entry = main or _first_target(exports) or "index.js"
     if not _there(package, entry) and not any(_BUILD_SCRIPT.match(name) for name in package.scripts):
         return
-    module = package.text("type") == "module" or main.endswith(".mjs")
-    if module:
-        path = main or _first_target(exports) or "index.js"
-        script = (
-            f"import({_js('./' + path.removeprefix('./'))}).then(m => console.log('loaded', Object.keys(m).length > 0))"
-        )
+    path = _js("./" + entry.removeprefix("./"))
+    if package.text("type") == "module" or entry.endswith(".mjs"):
+        script = f'import({path}).then(m => console.log("loaded", Boolean(m)))'
+    elif main or package.tree.has(package.path("index.js")):
+        script = 'console.log("loaded", Boolean(require("./")))'
     else:
-        script = "const m = require('./'); console.log('loaded', ['function', 'object'].includes(typeof m))"
-        if not main and exports and not package.tree.has(package.path("index.js")):
-            path = _first_target(exports)
-            script = script.replace("'./'", _js("./" + path.removeprefix("./"))) if path else script
+        script = f'console.log("loaded", Boolean(require({path})))'
     needle = '"main"' if main else '"exports"' if exports else '"name"'
     goal = _goal(
         package,
@@ -341,7 +337,8 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
         Category.RUN,
         package.evidence(needle, f"the package's entry: {main or 'exports'}"),
     )
-    yield _candidate(goal, weight)
+    likely = _there(package, entry) or BUILD_OUTPUT.search(entry)
+    yield _candidate(goal, weight if likely else weight - 30)
 
 
 def _there(package: Package, entry: str) -> bool:
@@ -350,7 +347,7 @@ def _there(package: Package, entry: str) -> bool:
 
 
 def _js(text: str) -> str:
-    return "'" + re.sub(r"['\\]", "", text) + "'"
+    return '"' + re.sub(r"[\"\\\\]", "", text) + '"'
 
 
 def _first_target(exports: object) -> str:
@@ -431,7 +428,7 @@ def _dependencies(package: Package, manager: PackageManager, weight: int) -> Ite
     for index, name in enumerate(list(dict.fromkeys(ordered))[:8]):
         if name.startswith("@types/"):
             continue
-        script = f"console.log('{name}', require('./node_modules/{name}/package.json').version)"
+        script = f'console.log("{name}", require("./node_modules/{name}/package.json").version)'
         goal = _goal(
             package,
             f"node -e {shlex.quote(script)}",

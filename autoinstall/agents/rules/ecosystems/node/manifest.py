@@ -2,6 +2,7 @@
 
 import json
 import posixpath
+import re
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,11 @@ from autoinstall.tree import Tree
 from autoinstall.values import Evidence
 
 MAX_DEPTH = 3
+
+BUILD_OUTPUT = re.compile(
+    r"(?:^|/)(?:dist|lib|build|out|output|es|esm|cjs|umd|types|bundle|pkg|compiled|generated)(?:/|$)"
+)
+"""Paths that are usually what a build makes."""
 
 
 class Package:

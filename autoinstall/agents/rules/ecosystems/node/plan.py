@@ -8,7 +8,7 @@ from autoinstall.agents.rules.contract import Context, Plan, Step
 from autoinstall.agents.rules.ecosystems.node import managers, toolchain, versions
 from autoinstall.agents.rules.ecosystems.node.knowledge import knowledge
 from autoinstall.agents.rules.ecosystems.node.managers import ManagerKind, PackageManager
-from autoinstall.agents.rules.ecosystems.node.manifest import Package, roots
+from autoinstall.agents.rules.ecosystems.node.manifest import BUILD_OUTPUT, Package, roots
 from autoinstall.agents.rules.ecosystems.node.scripts import parts
 from autoinstall.agents.rules.ecosystems.node.semver import lower_bound
 from autoinstall.sandbox.contract import Sandbox
@@ -192,4 +192,4 @@ def _entry_files(package: Package) -> list[str]:
     exports = package.data.get("exports")
     if exports:
         found += re.findall(r"'\./([^'*]+\.[cm]?js)'", str(exports))[:4]
-    return [item.removeprefix("./") for item in found if item and _OUTPUT.search(item)]
+    return [item.removeprefix("./") for item in found if item and BUILD_OUTPUT.search(item)]
