@@ -14,8 +14,6 @@ from autoinstall.agents.rules.ecosystems.node.semver import lower_bound
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import Value
 
-_OUTPUT = re.compile(r"(?:^|/)(?:dist|lib|build|out|output|es|esm|cjs|umd|types|bundle|pkg|compiled|generated)(?:/|$)")
-
 
 class Strategy(Value):
     """One way to set up: the rank of the Node line, and whether the lock file is used."""
