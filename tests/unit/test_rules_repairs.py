@@ -75,6 +75,7 @@ def _repairs(
         ("Could NOT find Frob (missing: FROB_LIBRARY)", Kind.CMAKE, "Frob"),
         ("configure.ac:5: error: possibly undefined macro: AC_PROG_LIBTOOL", Kind.MACRO, "AC_PROG_LIBTOOL"),
         ("configure: error: You need libevent", Kind.WORD, "You need libevent"),
+        ("checking for libx directory... configure: error: libx is required.", Kind.WORD, "libx is required."),
     ],
 )
 def test_missing_things_are_recognised(output: str, kind: Kind, name: str) -> None:

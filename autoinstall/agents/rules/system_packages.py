@@ -45,7 +45,7 @@ def system_packages_step(context: Context) -> Step | None:
     first = next(item for item in found if item.name == names[0])
     where = f" ({first.evidence.path}:{first.evidence.line})" if first.evidence else ""
     # apt-get refuses all for the sake of one unknown name, and names differ between distributions.
-    known = f"apt-cache --names-only --generate pkgnames | grep -Fx {' '.join('-e ' + name for name in names)}"
+    known = f"apt-cache pkgnames | grep -Fx {' '.join('-e ' + name for name in names)}"
     return Step(
         command=f"{_LISTED} || apt-get update -q; names=$({known}); "
         f'[ -z "$names" ] || {{ {apt_install("$names")}; }} || for name in $names; do {_INSTALL} "$name"; done',
