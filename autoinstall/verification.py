@@ -4,7 +4,7 @@ Goals of one list run in order in one container; what an earlier one leaves behi
 for somebody who uses the environment. Two runs never share a container.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from autoinstall.agents.contract import Judge
@@ -12,7 +12,7 @@ from autoinstall.errors import ServiceNotReady
 from autoinstall.integrity import IntegrityReport, check_integrity
 from autoinstall.outputs.cleaning import clean
 from autoinstall.redaction import redact
-from autoinstall.sandbox.contract import STATE_DIR, Sandbox, SandboxProvider, SandboxSpec
+from autoinstall.sandbox.contract import Sandbox, SandboxProvider, SandboxSpec
 from autoinstall.settings import Settings
 from autoinstall.values import (
     Category,
@@ -38,30 +38,33 @@ TAIL_CHARACTERS = 4000
 _PLAIN = Recipe()
 _DEFAULTS = Limits()
 
-# What a goal may leave behind without spoiling the untouched state for the next one.
-_PASSING_TRACES = (
-    "/tmp",  # noqa: S108
-    "/var/tmp",  # noqa: S108
-    "/proc",
-    "/sys",
-    "/dev",
-    "/run",
-    "/var/run",
-    "/var/log",
-    "/var/cache",
-    "/root/.cache",
-    "/root/.npm",
-    "/root/.bash_history",
-    "/root/.wget-hsts",
-    str(STATE_DIR),
-)
+_TRACES = r"""
+since=/tmp/.autoinstall-untouched
+[ -e "$since" ] || touch "$since"
+git -C /workspace status --porcelain --ignored --untracked-files=normal 2>/dev/null |
+    grep -vE '(^|[/ ])(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/$'
+find / -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /proc -o -path /sys -o -path /dev -o -path /run \
+    -o -path /tmp -o -path /var/tmp -o -path /var/log -o -path /var/cache -o -path /root/.cache -o -path /root/.npm \) \
+    -prune -o ! -type d -newercc "$since" -print 2>/dev/null | grep -v /__pycache__/ | head -n 20
+[ -e "$since" ] || echo "no longer known"
+"""
+"""Prints what commands have left in a sandbox since it was started, beside caches and scratch files.
+
+Asked inside, unlike all that a verdict on an agent rests on: nobody has had a hand in an untouched sandbox but the
+goals' own commands, and the engine takes seconds to compare a whole image.
+"""
 
 
 class Verification(Value):
     """The verdict on an attempt.
 
-        Attributes:
-    XX"""
+    Attributes:
+        outcome: VERIFIED only where every target matched in every run.
+        code: stable name of what was wrong beside the outcome: `service_not_ready`, the kind of tampering; else empty.
+        failing_command, output_tail: of the first target that did not match; empty where all did.
+        runs: results of the fresh containers, run by run.
+        modified: tracked files that differ from the commit as policy allows.
+    """
 
     outcome: Outcome
     reason: str
@@ -115,12 +118,12 @@ def baseline(
     waiting = [index for index in range(len(goals)) if index not in results]
     while waiting:
         with provider.open(spec) as sandbox:
-            untouched = _lasting(sandbox.changed_paths())
+            untouched = sandbox.run(_TRACES).output
             while waiting:
                 index = waiting.pop(0)
                 result = run_goal(sandbox, goals[index], judge, limit=min(cap, goals[index].timeout or cap))
                 results[index] = result
-                if result.result.timed_out or _lasting(sandbox.changed_paths()) != untouched:
+                if result.result.timed_out or sandbox.run(_TRACES).output != untouched:
                     break
     return tuple(results[index] for index in range(len(goals)))
 
@@ -274,17 +277,6 @@ def _not_run(goal: Goal) -> GoalResult:
         goal=goal,
         result=CommandResult(command=goal.command, exit_code=0, output=""),
         judgement=Judgement(verdict=Verdict.UNKNOWN, reason="not run: set-up goals are not part of the baseline"),
-    )
-
-
-def _lasting(changed: Iterable[str]) -> frozenset[str]:
-    """The changed paths that matter: not those that every command may leave, nor the directories around them."""
-    paths = set(changed)
-    around = {path[:end] for path in paths for end in range(1, len(path)) if path[end] == "/"}
-    return frozenset(
-        path
-        for path in paths - around
-        if not path.startswith(tuple(f"{trace}/" for trace in _PASSING_TRACES)) and path not in _PASSING_TRACES
     )
 
 
