@@ -75,7 +75,7 @@ def _repairs(
         ("Could NOT find Frob (missing: FROB_LIBRARY)", Kind.CMAKE, "Frob"),
         ("configure.ac:5: error: possibly undefined macro: AC_PROG_LIBTOOL", Kind.MACRO, "AC_PROG_LIBTOOL"),
         ("configure: error: You need libevent", Kind.WORD, "You need libevent"),
-        ("checking for libx directory... configure: error: libx is required.", Kind.WORD, "libx is required."),
+        ("checking for libx directory... configure: error: libx is required", Kind.WORD, "libx is required"),
     ],
 )
 def test_missing_things_are_recognised(output: str, kind: Kind, name: str) -> None:
@@ -99,6 +99,12 @@ def test_index_answers_what_the_table_does_not_know(tmp_path: Path) -> None:
         AptRepairer(), _context(tmp_path, {}), "fatal error: frob.h: No such file or directory", index=index
     )
     assert [repair.key for repair in found] == ["apt:libfrob-dev", "apt:libother-dev"]
+
+
+def test_what_the_table_knows_comes_before_look_ups(tmp_path: Path) -> None:
+    output = "checking for libevent directory... configure: error: libevent is required\n"
+    found = _repairs(AptRepairer(), _context(tmp_path, {}), output, index="other: /usr/bin/libevent\n")
+    assert [repair.key for repair in found] == ["apt:libevent-dev", "apt:other"]
 
 
 def test_own_headers_are_not_looked_up(tmp_path: Path) -> None:

@@ -45,17 +45,23 @@ class AptRepairer:
 
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         own = {path.rsplit("/", 1)[-1] for path in context.tree.files}
-        repairs: list[Repair] = []
-        lookups = 0
-        for missing in missing_things(failure.output):
-            if missing.kind is Kind.HEADER and missing.name.rsplit("/", 1)[-1] in own:
-                continue  # the project's own header: a build that is incomplete, or a submodule
-            packages = list(known_packages(missing))
-            if not packages and missing.kind not in (Kind.WORD, Kind.MACRO) and missing.name not in _NOT_PACKAGES:
-                lookups += 1
-                packages = _look_up(missing, sandbox) if lookups <= MAX_LOOKUPS else []
-            repairs.extend(_repair(missing, names) for names in packages[:MAX_PACKAGES])
+        # A header of the project's own is missing for other reasons: a build that is incomplete, a submodule.
+        things = [
+            missing
+            for missing in missing_things(failure.output)
+            if not (missing.kind is Kind.HEADER and missing.name.rsplit("/", 1)[-1] in own)
+        ]
+        known = {missing: list(known_packages(missing)) for missing in things}
+        unknown = [missing for missing in things if not known[missing] and _in_index(missing)][:MAX_LOOKUPS]
+        repairs = [_repair(missing, packages) for missing in things for packages in known[missing][:MAX_PACKAGES]]
+        for missing in unknown:
+            repairs += [_repair(missing, package) for package in _look_up(missing, sandbox)[:MAX_PACKAGES]]
         return repairs
+
+
+def _in_index(missing: Missing) -> bool:
+    """Whether apt-file can know the thing: it has a path."""
+    return missing.kind not in (Kind.WORD, Kind.MACRO) and missing.name not in _NOT_PACKAGES
 
 
 def known_packages(missing: Missing) -> Iterator[str]:
