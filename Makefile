@@ -30,7 +30,7 @@ $(eval $(call hand_on,NPM_REGISTRY,$(npm_config_registry)))
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 # Starting Prefect's own server for the first time migrates its database, which takes long on a small machine.
-export PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS ?= 120
+export PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS ?= 300
 
 .PHONY: help setup engine base demo test lint types check unit format clean
 

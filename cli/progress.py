@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 
 _DEFAULTS = {
     # A slow machine takes longer than Prefect's 20 seconds to bring its own server up.
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
 }
@@ -31,6 +32,8 @@ def flow_session(*, verbose: bool) -> Iterator[None]:
     """
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
+    # A scheduler's SIGTERM ends a night as ^C does: containers closed, rows written.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if verbose:
         yield
         return

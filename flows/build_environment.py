@@ -110,6 +110,7 @@ def _run_stages(ledger: Ledger, directory: Path) -> None:
 def _choose_goals(ledger: Ledger) -> None:
     """Propose, run the baseline and select; ask again, bounded, where too few of the goals prove anything."""
     rejected: tuple[GoalResult, ...] = ()
+    telling = -1
     for ask in range(1, 2 + ledger.settings.verification.reasks):
         with ledger.stage("goal_setting"):
             if ledger.spec.goals is None:
@@ -120,8 +121,9 @@ def _choose_goals(ledger: Ledger) -> None:
         if ledger.selection.enough or ledger.spec.goals is not None:
             return
         trivial = tuple(ledger.baseline[index] for index in ledger.selection.trivial)
-        if {result.goal.command for result in trivial} <= {result.goal.command for result in rejected}:
-            return
+        if len(ledger.goals) - len(trivial) <= telling:
+            return  # asking did not help, and each time costs a baseline
+        telling = len(ledger.goals) - len(trivial)
         rejected = (*rejected, *trivial)
 
 
