@@ -1,0 +1,98 @@
+"""Pipeline time ÷ time of the same commands run by hand in one container.
+
+    .venv/bin/python benchmarks/overhead.py LIST.csv [--data DIR]
+
+Runs every repository of the list through the flow, then takes the commands that it ran from the datasets (baseline,
+set-up, targets in each fresh container, held-out, offline) and runs them again with `docker exec`-like calls in one
+container of the initial state. Ratios of one run on one machine; absolute seconds mean little elsewhere.
+"""
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from time import monotonic
+
+from cli.progress import flow_session
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("list", type=Path)
+    parser.add_argument("--data", type=Path)
+    options = parser.parse_args()
+    with flow_session(verbose=False), tempfile.TemporaryDirectory() as scratch:
+        return measure(options.list, options.data or Path(scratch))
+
+
+def measure(path: Path, data: Path) -> int:
+    """Print a row for each repository: pipeline seconds, seconds by hand, ratio, difference, runs of commands."""
+    from autoinstall.repository_list import read_list
+    from autoinstall.settings import Settings
+    from flows.build_environment import run_build
+
+    settings = Settings(data=data)
+    print(f"{'repository':40} {'outcome':12} {'pipeline':>9} {'by hand':>9} {'ratio':>6} {'own':>6} {'commands':>8}")
+    for spec in read_list(path):
+        records = run_build(spec, data=data, settings=settings)
+        row = records.repository
+        commands = commands_of(records.repository.run_id, data, settings.verification.runs)
+        by_hand = run_by_hand(spec, commands, settings)
+        ratio = row.seconds / by_hand if by_hand else float("nan")
+        print(
+            f"{row.repository[-40:]:40} {row.outcome:12} {row.seconds:9.1f} {by_hand:9.1f} {ratio:6.2f} "
+            f"{row.seconds - by_hand:6.1f} {len(commands):8}"
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory of this process: {peak:.0f} MiB")
+    return 0
+
+
+def commands_of(run_id: str, data: Path, runs: int) -> list[tuple[str, float | None]]:
+    """Every command that the run executed, in an order that works in one container, with its limit."""
+    from autoinstall.datasets.reader import load
+
+    def rows(dataset: str) -> list[dict[str, object]]:
+        frame = load(data, dataset)
+        return list(frame[frame.run_id == run_id].to_dict("records"))
+
+    goals = rows("goals")
+    commands: list[tuple[str, float | None]] = [
+        (str(goal["command"]), 300.0) for goal in goals if goal["category"] != "setup" and goal["baseline"] is not None
+    ]
+    calls = (
+        call["function"]
+        for trajectory in rows("trajectories")
+        for message in json.loads(str(trajectory["messages"]))
+        for call in message.get("tool_calls") or ()
+    )
+    commands += [(json.loads(call["arguments"])["command"], None) for call in calls if call["name"] == "bash"]
+    targets = [(str(goal["command"]), None) for goal in goals if goal["target"] and goal["result"] is not None]
+    held_out = [(str(goal["command"]), None) for goal in goals if not goal["target"] and goal["result"] is not None]
+    return commands + targets * (runs + 1) + held_out
+
+
+def run_by_hand(spec: object, commands: list[tuple[str, float | None]], settings: object) -> float:
+    """Seconds for the commands alone, one after the other in one container."""
+    from autoinstall.checkout import checkout
+    from autoinstall.sandbox.contract import SandboxSpec, WorkspaceSource
+    from autoinstall.sandbox.docker import DockerProvider
+
+    provider = DockerProvider(settings)  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as scratch:
+        source = checkout(spec, Path(scratch) / "checkout", settings)  # type: ignore[arg-type]
+        base = provider.ensure_base()
+        image = provider.build_workspace_image(
+            base.digest, WorkspaceSource(path=str(source.path), commit=source.commit), labels={}
+        )
+    with provider.open(SandboxSpec(image=image.digest, purpose="by-hand")) as sandbox:
+        begun = monotonic()
+        for command, limit in commands:
+            sandbox.run(command, timeout=limit)
+        return monotonic() - begun
+
+
+if __name__ == "__main__":
+    sys.exit(main())
