@@ -213,7 +213,7 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
     place = f"./{main.root}" if main.root else "."
     if main.installable:
         yield _candidate(
-            f"python -m pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheels {place}",
+            f"python -m build --wheel --no-isolation --outdir /tmp/wheels {place}",
             'Builds a wheel of the project and ends with "Successfully built".',
             Category.BUILD,
             42,
@@ -241,7 +241,7 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
         "python -m pip check",
         "Says that no requirement of the installed distributions is broken, or names the broken ones.",
         Category.OTHER,
-        26,
+        15,
         main.evidence,
         exit_codes=(0, 1),
     )

@@ -126,7 +126,7 @@ def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
     back_ends = [line for line in sources.main.build_requires if requirement_name(line) not in _LIBRARIES]
     if sources.main.installable and back_ends:
         yield Step(
-            command=_join(INSTALL, *map(shlex.quote, back_ends)),
+            command=_join(INSTALL, "build", *map(shlex.quote, back_ends)),
             why="What a build without isolation takes",
             optional=True,
         )

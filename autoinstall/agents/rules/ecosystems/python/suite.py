@@ -18,7 +18,8 @@ from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence, Value
 
 _MAX_FILES_READ = 400
-_TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
+_TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_tests?|tests?)\.py$")
+_COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
 _TEST_DEF = re.compile(r"(?m)^\s*(?:async )?def test\w*")
 _OUTSIDE = re.compile(
     r"(?m)^\s*(?:import|from)\s+(redis|psycopg\w*|pymysql|MySQLdb|pymongo|motor|kafka|aiokafka|pika|boto3?|botocore|"
@@ -134,7 +135,7 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment], own: I
     if named is not None:
         command, evidence = named
         runner = _runner(command)
-        command = _without_far(command, files) if runner == "pytest" else command
+        command = _adjusted(command, files, ini) if runner == "pytest" else command
         return Suite(
             runner=runner,
             command=command,
@@ -170,7 +171,7 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment], own: I
     )
     return Suite(
         runner="pytest",
-        command=_without_far(command, files),
+        command=_adjusted(command, files, ini),
         directory=base,
         needs=("pytest", *needs),
         env=env,
@@ -181,9 +182,13 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment], own: I
     )
 
 
-def _without_far(command: str, files: Iterable[TestFile]) -> str:
-    """The command without the directories whose names say that their tests need more than the code, where there are
-    others, and where the command does not name them itself."""
+def _adjusted(command: str, files: Sequence[TestFile], ini: dict[str, str]) -> str:
+    """The command with patterns for test files that pytest would pass over, where most are such, and without the
+    directories whose names say that their tests need more than the code, where the command does not name them itself.
+    """
+    others = [file for file in files if not _COLLECTED.search(file.path)]
+    if " -o " not in command and "python_files" not in ini and len(others) * 2 > len(files):
+        command += " -o 'python_files=test*.py *_test.py *_tests.py'"
     near = any(not _FAR.search(file.path) for file in files)
     if not near or " && " in command:
         return command
