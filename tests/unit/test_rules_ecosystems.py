@@ -155,6 +155,13 @@ def test_bats_suite(tmp_path: Path) -> None:
     assert "bats shellcheck" in _steps(ShellEcosystem(), context)
 
 
+def test_shunit2_suites_have_a_tolerance(tmp_path: Path) -> None:
+    files = {"test_runner": "#!/bin/sh\n", "a_test.sh": "#!/bin/sh\n. ./shunit2\n", "shunit2": "#!/bin/sh\n"}
+    goals = _goals(ShellEcosystem(), _context(tmp_path, files))
+    assert {"./test_runner", "./a_test.sh"} <= set(goals)
+    assert (goals["./test_runner"].min_pass_rate, goals["./test_runner"].exit_codes) == (0.9, (0, 1))
+
+
 def test_test_scripts_run_as_ci_runs_them(tmp_path: Path) -> None:
     workflow = "jobs:\n  a:\n    steps:\n      - run: sudo ./runtest --fast\n"
     context = _context(tmp_path, {"runtest": "#!/bin/sh\n", ".github/workflows/a.yml": workflow})
