@@ -194,6 +194,21 @@ def test_remedies(tmp_path: Path, output: str, expected: str) -> None:
     assert expected in [command for repair in found for command in repair.commands]
 
 
+def test_a_requirement_that_came_after_the_cut_off_gets_a_later_one(tmp_path: Path) -> None:
+    output = (
+        "error: `numpy` was filtered by `exclude-newer` to only include those uploaded before 2024-05-03T00:00:00Z. The"
+    )
+    (repair,) = repairs_of(context_of(tmp_path, PROJECT), output)
+    assert 'numpy = "2024-10-30T00:00:00Z"' in repair.commands[0]
+
+
+def test_a_module_that_the_build_makes_is_built_and_never_taken_from_the_index(tmp_path: Path) -> None:
+    found = repairs_of(context_of(tmp_path, PROJECT), "ModuleNotFoundError: No module named 'thing._speedups'")
+    commands_ = [command for repair in found for command in repair.commands]
+    assert commands_[0] == "cd . && python setup.py build_ext --inplace"
+    assert not any(command.endswith(" thing") for command in commands_)
+
+
 def test_a_declared_requirement_gives_the_version(tmp_path: Path) -> None:
     context = context_of(tmp_path, PROJECT | {"docs/requirements.txt": "PyYAML==5.1\n"})
     found = repairs_of(context, "ModuleNotFoundError: No module named 'yaml'")

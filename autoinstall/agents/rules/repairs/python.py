@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 
 from autoinstall.agents.rules.contract import Context, Repair
 from autoinstall.agents.rules.ecosystems.python.knowledge import (
@@ -39,6 +40,8 @@ _ASYNC = re.compile(r"async def functions are not natively supported|PytestUnhan
 _DJANGO = re.compile(r"settings are not configured|DJANGO_SETTINGS_MODULE is (?:undefined|not (?:set|defined))")
 _WARNING_ERRORS = re.compile(r"(?m)^E\s+\w*(?:Deprecation|Future|Resource|User|Import|Syntax)Warning:")
 _EXTRA_HINT = re.compile(r"(?:pip install|install with|install) ['\"`]?([A-Za-z0-9][\w.-]*\[[\w, -]+\])['\"`]?")
+_FILTERED = re.compile(r"`([a-z0-9][a-z0-9-]*)` was filtered by `exclude-newer`[^\n]*uploaded before (\S+?)\.?\s")
+_GRACE = timedelta(days=180)
 _MAX_MODULES = 12
 
 
@@ -62,6 +65,7 @@ class PythonRepairer:
             *_stale_names(output),
             *_interpreter(output),
             *_dates(output),
+            *_filtered(output),
         ]
         return tuple(found)
 
@@ -109,6 +113,11 @@ def _rebuild(sources: Sources) -> Iterator[Repair]:
             why="A module of the project itself is made by its build",
             commands=(f"cd {place} && python setup.py build_ext --inplace",),
         )
+    yield Repair(
+        key="python-build-in-place",
+        why="A module of the project itself is made by its build",
+        commands=(f"{_INSTALL} --no-deps --no-build-isolation --reinstall -e {place}",),
+    )
     yield Repair(
         key="python-install-built",
         why="A module of the project itself is made by its build",
@@ -259,6 +268,21 @@ def _dates(output: str) -> Iterator[Repair]:
             why="The index does not say when its files were uploaded, so nothing can be had as of a date",
             commands=('sed -i /exclude-newer/d "$UV_CONFIG_FILE"',),
             lesson="the index has no upload dates; releases are newer than the commit",
+        )
+
+
+def _filtered(output: str) -> Iterator[Repair]:
+    """What is required was published a little after the commit: its date alone is moved on by half a year."""
+    for match in _FILTERED.finditer(output):
+        name, date = match.groups()
+        moved = (datetime.fromisoformat(date) + _GRACE).strftime("%Y-%m-%dT%H:%M:%SZ")
+        yield Repair(
+            key=f"python-later:{name}",
+            why=f"The releases of {name} that are required came after the cut-off date",
+            commands=(
+                f'sed -i \'/^{name} = /d\' "$UV_CONFIG_FILE" && echo \'{name} = "{moved}"\' >> "$UV_CONFIG_FILE"',
+            ),
+            lesson=f"{name} has to be newer than the commit",
         )
 
 

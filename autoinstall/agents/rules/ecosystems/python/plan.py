@@ -144,9 +144,9 @@ def _configuration(context: Context, variant: Variant) -> str:
     lines = ['link-mode = "copy"']
     if variant.dated:
         lines.append(f'exclude-newer = "{_stamp(newest)}"')
-        if days:
-            single = ", ".join(f'{name} = "{_stamp(day)}"' for name, day in sorted(days.items()))
-            lines.append(f"exclude-newer-package = {{ {single} }}")
+        # The table comes last, so that a repair can add a line to it.
+        lines.append("[exclude-newer-package]")
+        lines += [f'{name} = "{_stamp(day)}"' for name, day in sorted(days.items())]
     return f"{_heredoc(CONFIG, lines)}\n{_heredoc(BUILD, builds)}"
 
 
@@ -198,7 +198,11 @@ def _project_ladder(sources: Sources, option: str, extras: tuple[str, ...]) -> s
         if extras:
             rungs.append(f"{INSTALL} {option}{shlex.quote(f'{place}[{listed}]')}")
         rungs.append(f"{INSTALL} {option}{place} && {{ true{singly}; }}")
-        rungs.append(f"{INSTALL} 'setuptools<66' wheel && {INSTALL} --no-build-isolation {option}{place}")
+        older = ["setuptools<66", "wheel"] if main.legacy_setup else []
+        tools = "; ".join(
+            f"{INSTALL} {shlex.quote(line)} || true" for line in [*older, *main.build_requires] if line != "setuptools"
+        )
+        rungs.append(f"{{ {tools}; }} && {INSTALL} --no-build-isolation {option}{place}")
     runtime = [line for item in main.sets if item.role is SetRole.RUNTIME for line in item.requirements]
     source = f"/workspace/{main.source_dir}".rstrip("/")
     each = "; ".join(f"{INSTALL} {shlex.quote(line)} || echo left out: {shlex.quote(line)}" for line in runtime)
