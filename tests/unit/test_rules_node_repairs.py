@@ -147,6 +147,25 @@ def test_dependencies_in_unreachable_repositories_are_replaced(tmp_path: Path) -
     assert remedies(tmp_path, output, command="npm test") == []
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        " ERR_PNPM_FETCH_404  GET https://registry.example.org/@a/b/-/b-0.40.6.tgz: Not Found - 404",
+        "npm error 404 Not Found - GET https://registry.example.org/@a%2fb - Not found",
+        "npm ERR! notarget No matching version found for @a/b@^9.0.0.",
+        'error Couldn\'t find any versions for "@a/b" that matches "^9.0.0"',
+        'error An unexpected error: "https://registry.example.org/@a/b/-/b-1.tgz: Request failed \\"404 Not Found"',
+    ],
+)
+def test_releases_that_are_gone_are_replaced_one_after_the_other(tmp_path: Path, output: str) -> None:
+    repairs = remedies(tmp_path, output, command="npm ci")
+    (first,) = (repair for repair in repairs if repair.key.startswith("node:without"))
+    assert first.key == "node:without::@a/b"
+    assert "npm install --no-save --no-package-lock" in first.replacement
+    second = remedies(tmp_path, "npm ERR! notarget No matching version found for c@^1", command=first.replacement)
+    assert "node:without::@a/b,c" in [repair.key for repair in second]
+
+
 def test_workspace_protocol_goes_to_pnpm(tmp_path: Path) -> None:
     repairs = remedies(tmp_path, 'npm ERR! code EUNSUPPORTEDPROTOCOL\nnpm ERR! Unsupported URL Type "workspace:"')
     assert any("pnpm install" in command for command in repairs[0].commands)

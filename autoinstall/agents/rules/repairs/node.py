@@ -50,21 +50,37 @@ _NODE_OUTPUT = re.compile(
     r"node_modules|npm|pnpm|yarn|node:|\bnode\b|\.[cm]?[jt]sx?\b|gyp|Chrom|browser|webpack|YN\d{4}", re.I
 )
 
-# Dependencies that name a git repository or an archive, replaced by the release of the same name, or left out.
-_WITHOUT_GIT = r"""
+_GONE = re.compile(
+    r"(?:FETCH_40[0-9]|40[0-9] Not Found|404)[^\n]*?GET\s+https?://[^\s/]+/(?:[^\s]*?/)??(?P<a>(?:@[\w.-]+(?:/|%2f))?[\w.-]+)(?:/-/|:|\s|$)"
+    r"|[Nn]o matching version found for (?P<b>(?:@[\w.-]+/)?[\w.-]+)@"
+    r"|Couldn't find (?:any versions for|package) \"(?P<c>(?:@[\w.-]+/)?[\w.-]+)"
+    r"|https?://\S+?/(?P<d>(?:@[\w.-]+/)?[\w.-]+)/-/\S+: (?:Request failed \\?\"40|Not Found)"
+    r"|ERR_PNPM_NO_VERSIONS[^\n]*?for (?P<e>(?:@[\w.-]+/)?[\w.-]+)"
+)
+_LEFT_OUT = re.compile(r" # without (?P<names>\S+)$")
+
+# Dependencies that name a git repository or an archive, and those whose names are given, are replaced by the newest
+# release of the same name, or left out where there is none.
+_WITHOUT = r"""
 const fs = require('fs'), { execFileSync } = require('child_process');
-const file = process.argv[2], manifest = JSON.parse(fs.readFileSync(file, 'utf8'));
+const [file, ...names] = process.argv.slice(1), manifest = JSON.parse(fs.readFileSync(file, 'utf8'));
 const remote = /^(git|ssh|https?|github|gitlab|bitbucket|gist)[:+@]|^[\w.-]+\/[\w.-]+(#.*)?$/;
 for (const key of ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'])
   for (const [name, spec] of Object.entries(manifest[key] || {})) {
-    if (!remote.test(spec)) continue;
+    if (!remote.test(spec) && !names.includes(name)) continue;
     let released = true;
     try { execFileSync('npm', ['view', name, 'version'], { stdio: 'ignore' }); } catch (error) { released = false; }
     if (released) manifest[key][name] = '*'; else delete manifest[key][name];
-    console.log(name, spec, released ? 'taken from the registry' : 'left out');
+    console.log(name, spec, released ? 'taken as the newest release' : 'left out');
   }
 fs.writeFileSync(file, JSON.stringify(manifest, null, 2));
 """
+_UNLOCKED = {
+    ManagerKind.NPM: "npm install --no-save --no-package-lock --legacy-peer-deps",
+    ManagerKind.PNPM: "pnpm install --no-frozen-lockfile --no-lockfile --no-strict-peer-dependencies",
+    ManagerKind.YARN: "yarn install --no-lockfile --non-interactive --ignore-engines",
+}
+_INSTALLS = re.compile(r"\b(?:npm (?:ci|install|i)|(?:pnpm|yarn) install)\b")
 
 
 class NodeRepairer:
@@ -92,7 +108,7 @@ def _package(context: Context, command: str, found: tuple[Package, ...]) -> Pack
 def _remedies(context: Context, package: Package, failure: CommandResult, sandbox: Sandbox) -> Iterator[Repair]:
     output = failure.output
     yield from _by_table(package, output)
-    yield from _git(package, failure)
+    yield from _unreachable(context, package, failure)
     yield from _workspace_protocol(package, output)
     yield from _missing_modules(context, package, output)
     yield from _missing_programs(package, failure)
@@ -149,21 +165,30 @@ def _from_rule(rule: RepairRule, package: Package, groups: dict[str, str]) -> Re
     return Repair(key=key, why=why, commands=tuple(commands), env=rule.env, lesson=rule.lesson)
 
 
-def _git(package: Package, failure: CommandResult) -> Iterator[Repair]:
-    """A dependency in a git repository or an archive that is out of reach."""
-    if not _GIT.search(failure.output) or (" install" not in f"{failure.command} " and "npm ci" not in failure.command):
+def _unreachable(context: Context, package: Package, failure: CommandResult) -> Iterator[Repair]:
+    """A dependency that lies in a git repository out of reach, or a release that the registry does not have."""
+    if not _INSTALLS.search(failure.command):
         return
-    manifest = "package.json"
+    gone = {name.replace("%2f", "/") for match in _GONE.finditer(failure.output) for name in match.groups() if name}
+    if not gone and not _GIT.search(failure.output):
+        return
+    before = _LEFT_OUT.search(failure.command)
+    names = sorted(gone | set(before["names"].split(",") if before else ()))[:20]
+    install = _UNLOCKED.get(managers.detect(package, context.repository.commit_date.date()).kind)
+    if install is None:
+        return
     command = (
-        f"node -e {shlex.quote(_WITHOUT_GIT)} -- {manifest} && "
-        "{ npm install --no-save --no-package-lock --legacy-peer-deps --ignore-scripts; status=$?; "
-        f"git checkout -q -- {manifest}; (npm rebuild || true); [ $status = 0 ]; }}"
+        f"node -e {shlex.quote(_WITHOUT)} -- package.json {' '.join(map(shlex.quote, names))} && "
+        f"{{ {install}; status=$?; git checkout -q -- package.json; [ $status = 0 ]; }}"
+    )
+    what = (
+        f"the registry does not have {', '.join(names)} as asked for" if names else "a git repository is out of reach"
     )
     yield Repair(
-        key=f"node:without-git:{package.directory}",
-        why="a dependency lies in a git repository that cannot be reached; its release of the same name is taken",
-        replacement=managers.inside(package.directory, command),
-        lesson="dependencies from git repositories cannot be reached",
+        key=f"node:without:{package.directory}:{','.join(names)}",
+        why=f"{what}; the lock file cannot be followed, and the newest release of the same name is taken",
+        replacement=managers.inside(package.directory, command) + f" # without {','.join(names)}" * bool(names),
+        lesson=what,
     )
 
 
