@@ -158,6 +158,22 @@ def test_goals_have_evidence_and_a_description_that_can_fail(tmp_path: Path) -> 
     assert "python -m thing --help" in goals
 
 
+def test_modules_that_want_more_than_is_declared_are_not_proposed(tmp_path: Path) -> None:
+    files = PROJECT | {"thing/plain.py": "import os\n", "thing/extra.py": "import pandas\n", "thing/_private.py": ""}
+    found = [
+        item.goal.command for item in PythonEcosystem().candidates(context_of(tmp_path, files), cast(Sandbox, Base()))
+    ]
+    text = "\n".join(found)
+    assert "thing.plain" in text
+    assert "thing.extra" not in text
+    assert "thing._private" not in text
+    (tmp_path / "thing/models.py").write_text("from django.db import models\n")
+    found = [
+        item.goal.command for item in PythonEcosystem().candidates(context_of(tmp_path, {}), cast(Sandbox, Base()))
+    ]
+    assert "thing.plain" not in "\n".join(found)
+
+
 def repairs_of(context: Context, output: str) -> list[Repair]:
     result = CommandResult(command="python -m pytest", exit_code=1, output=output)
     return list(PythonRepairer().repairs(context, result, cast(Sandbox, Base())))

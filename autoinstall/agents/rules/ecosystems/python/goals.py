@@ -3,25 +3,26 @@
 import posixpath
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 
 from packaging.requirements import Requirement
 
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.python.checkers import configured
-from autoinstall.agents.rules.ecosystems.python.model import PythonProject, SetRole
+from autoinstall.agents.rules.ecosystems.python.knowledge import module_distribution
+from autoinstall.agents.rules.ecosystems.python.model import PythonProject, SetRole, requirement_name
 from autoinstall.agents.rules.ecosystems.python.sources import Sources
 from autoinstall.agents.rules.ecosystems.python.suite import Suite
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence, Goal
 
 PASS_RATE = 0.9
-_NEEDS_MORE = re.compile(
-    r"(?m)^\s*(?:import|from)\s+(?:win32|winreg|_winreg|tkinter|Foundation|AppKit|django|wagtail|rest_framework|celery|"
-    r"torch|tensorflow|gi|PyQt|PySide)"
-)
-"""Modules that import one of these want settings, a display, another system or a very large library."""
+_WANTS_SETTINGS = re.compile(r"(?m)^\s*(?:import|from)\s+(?:django|wagtail|rest_framework)\b")
+_NOT_HERE = frozenset(("winreg", "msvcrt", "tkinter", "curses", "idlelib", "turtle", "torch", "tensorflow", "jax"))
+"""Modules of other systems, of a display, or of very large libraries."""
 
+_MAX_READ = 200
 _PASSING = "at least 90% of the tests pass"
 _FILES = 5
 _SCRIPTS = 3
@@ -126,7 +127,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
                 52,
                 Evidence(path=f"{place}/__main__.py", line=1, text="run as a module"),
             )
-        for submodule in _submodules(tree, base, name) if rank == 0 else ():
+        for submodule in _submodules(tree, project, base, name) if rank == 0 else ():
             yield _candidate(
                 f"python -c \"import {submodule} as module; print('imported', module.__name__)\"",
                 f'Imports the module and prints "imported {submodule}".',
@@ -145,21 +146,32 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
         )
 
 
-def _submodules(tree: Tree, base: str, name: str) -> list[str]:
-    """Public modules directly in the package, the ones that most code is in first."""
+def _submodules(tree: Tree, project: PythonProject, base: str, name: str) -> list[str]:
+    """Public modules directly in the package that import nothing but what is declared, those with most code first.
+
+    In a package of a framework whose modules want settings there are none.
+    """
     prefix = f"{base}{name.replace('.', '/')}/"
+    inside = [path for path in tree.files if path.startswith(prefix) and path.endswith(".py")]
+    if any(_WANTS_SETTINGS.search(tree.read(path)) for path in inside[:_MAX_READ]):
+        return []
+    declared = {requirement_name(line) for item in project.sets if not item.extra for line in item.requirements}
     paths = [
         path
-        for path in tree.files
-        if path.startswith(prefix)
-        and re.fullmatch(r"[a-z][a-z0-9_]*\.py", path[len(prefix) :])
+        for path in inside
+        if re.fullmatch(r"[a-z][a-z0-9_]*\.py", path[len(prefix) :])
         and not re.search(r"/(?:conftest|setup|compat|test\w*|_\w+)\.py$", path)
-        and not re.search(
-            r"(?m)^\s*(?:import|from)\s+(?:win32|winreg|_winreg|tkinter|Foundation|AppKit)", tree.read(path)
-        )
+        and _imports_only(tree.read(path), name.split(".", maxsplit=1)[0], declared)
     ]
     paths.sort(key=lambda path: -len(tree.read(path)))
     return [path[len(base) : -len(".py")].replace("/", ".") for path in paths[:_MODULES]]
+
+
+def _imports_only(text: str, own: str, declared: set[str]) -> bool:
+    modules = {match[1] for match in re.finditer(r"(?m)^(?:import|from)\s+(\w+)", text)} - {own}
+    foreign = {module for module in modules if module not in sys.stdlib_module_names}
+    known = all(requirement_name(module_distribution(module)) in declared for module in foreign)
+    return known and not modules & _NOT_HERE and "sys.exit(" not in text.split("def ", maxsplit=1)[0]
 
 
 def _scripts(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
