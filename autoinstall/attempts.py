@@ -3,6 +3,7 @@
 from time import monotonic
 
 from autoinstall.agents.contract import Assignment, Installer, Judge
+from autoinstall.integrity import noteworthy
 from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.tree import Tree
 from autoinstall.values import GoalResult, Outcome, Recipe, RepositorySpec, SetupReport, StopReason, Value
@@ -21,6 +22,7 @@ class SetupAttempt(Value):
     Attributes:
         live: the targets as they ran in the attempt's own sandbox; empty where nothing was left to check.
         snapshot: the image to verify; None where the attempt failed before.
+        changed: noteworthy paths that the image holds beyond the initial state, for the tamper check.
         outcome: why there is no snapshot; None where there is one.
         seconds: wall time, the commit of the image included.
     """
@@ -29,6 +31,7 @@ class SetupAttempt(Value):
     report: SetupReport
     live: tuple[GoalResult, ...] = ()
     snapshot: Snapshot | None = None
+    changed: frozenset[str] = frozenset()
     outcome: Outcome | None = None
     reason: str = ""
     seconds: float = 0.0
@@ -88,10 +91,13 @@ def set_up(
                 )
         recipe = sandbox.recipe
         snapshot = sandbox.snapshot()
+        # Only now, as nothing runs in it any more: these are the very paths that the image holds.
+        changed = noteworthy(sandbox.changed_paths(), tree.files)
     return SetupAttempt(
         number=assignment.attempt,
         report=report.model_copy(update={"recipe": recipe}),
         live=live,
         snapshot=snapshot,
+        changed=changed,
         seconds=monotonic() - begun,
     )

@@ -4,8 +4,7 @@ Goals of one list run in order in one container; what an earlier one leaves behi
 for somebody who uses the environment. Two runs never share a container.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 
 from autoinstall.agents.contract import Judge
 from autoinstall.errors import ServiceNotReady
@@ -150,7 +149,7 @@ def verify(
     owner: str = "",
     checkout: Checkout | None = None,
     report: SetupReport | None = None,
-    initial: str | None = None,
+    changed: Collection[str] | None = None,
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
@@ -162,11 +161,13 @@ def verify(
         image: by image id, so that a tag that moves cannot change what is judged.
         checkout: the pristine tree; None skips the tamper check, for an environment that passed it before.
         report: the installer's, whose declared mocks the tamper check knows.
-        initial: image of the initial state: what came with it is nobody's stub.
+        changed: what the image holds beyond the initial state (`SetupAttempt.changed`); goes with `checkout`.
 
     Raises:
         Infrastructure: anything else that failed below us; not a verdict.
     """
+    if checkout is not None and changed is None:
+        raise ValueError("without the changed paths there is no tamper check")
     runs: list[tuple[GoalResult, ...]] = []
     modified: tuple[str, ...] = ()
     for number in range(1, settings.verification.runs + 1):
@@ -174,15 +175,14 @@ def verify(
         try:
             with provider.open(spec) as sandbox:
                 if checkout is not None and number == 1:
-                    with _optional(provider, initial, limits, owner) as original:
-                        integrity = check_integrity(
-                            sandbox,
-                            checkout.path,
-                            targets,
-                            mocks=report.mocks if report is not None else (),
-                            allow_modified=settings.allow_modified,
-                            original=original,
-                        )
+                    integrity = check_integrity(
+                        sandbox,
+                        checkout.path,
+                        targets,
+                        changed or (),
+                        mocks=report.mocks if report is not None else (),
+                        allow_modified=settings.allow_modified,
+                    )
                     if integrity.tampered:
                         return _tampered(integrity)
                     modified = integrity.modified
@@ -278,15 +278,6 @@ def _not_run(goal: Goal) -> GoalResult:
         result=CommandResult(command=goal.command, exit_code=0, output=""),
         judgement=Judgement(verdict=Verdict.UNKNOWN, reason="not run: set-up goals are not part of the baseline"),
     )
-
-
-@contextmanager
-def _optional(provider: SandboxProvider, image: str | None, limits: Limits, owner: str) -> Iterator[Sandbox | None]:
-    if image is None:
-        yield None
-        return
-    with provider.open(SandboxSpec(image=image, limits=limits, purpose="initial", owner=owner)) as sandbox:
-        yield sandbox
 
 
 def _tampered(integrity: IntegrityReport) -> Verification:

@@ -29,7 +29,7 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
         owner=ledger.run_id,
         checkout=ledger.known_checkout,
         report=attempt.report,
-        initial=ledger.known_initial.digest,
+        changed=attempt.changed,
     )
 
 

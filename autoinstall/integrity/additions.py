@@ -4,43 +4,55 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 
+from autoinstall.integrity.changes import Changes
+from autoinstall.integrity.files import Files
 from autoinstall.integrity.report import Violation, ViolationKind
 from autoinstall.integrity.table import integrity_table, matches
-from autoinstall.sandbox.contract import WORKSPACE, Sandbox, TreeEntry
+from autoinstall.sandbox.contract import WORKSPACE
 from autoinstall.values import Mock
 
 
 def added_files(
-    sandbox: Sandbox, tracked: Collection[str], additions: Sequence[TreeEntry], mocks: Sequence[Mock]
+    files: Files, tracked: Collection[str], changes: Changes, additions: Sequence[str], mocks: Sequence[Mock]
 ) -> Iterator[Violation]:
     """New configuration of test runners, import hooks, modules in the place of a runner's, and new tests."""
+    suspects = {
+        path: violation
+        for path in dict.fromkeys((*_at_the_top(tracked, changes, mocks), *additions))
+        if (violation := _violation(path, tracked)) is not None
+    }
+    files.look(f"{WORKSPACE}/{path}" for path in suspects)
+    yield from (violation for path, violation in suspects.items() if files.stat(f"{WORKSPACE}/{path}") is not None)
+
+
+def _at_the_top(tracked: Collection[str], changes: Changes, mocks: Sequence[Mock]) -> Iterator[str]:
     table = integrity_table()
-    declared = {_relative(mock.path) for mock in mocks}
-    top = sorted(name for name in table.meaning if name not in tracked and not _is_made(name, tracked))
-    modules = [name for module in table.modules for name in (f"{module}.py", f"{module}/__init__.py")]
-    probes = [f"{WORKSPACE}/{name}" for name in (*top, *modules) if name not in tracked]
-    for entry in sandbox.read_tree(probes):
-        path = entry.path.removeprefix(f"{WORKSPACE}/")
-        if path in table.meaning_unless_declared and path in declared:
-            continue
-        detail = (
-            "takes the place of a test runner's module"
-            if path in modules
-            else "decides how tests run, and is not the commit's"
-        )
-        yield Violation(kind=ViolationKind.MEANING_CHANGED, path=path, detail=detail)
-    for entry in additions:
-        path = entry.path.removeprefix(f"{WORKSPACE}/")
-        name = path.rpartition("/")[2]
-        if "/" not in path or matches(path, table.new_tests_elsewhere):
-            continue
-        if name in table.meaning and name not in table.meaning_top_only and not _is_made(path, tracked):
-            detail = "decides how tests run, and is not the commit's"
-            yield Violation(kind=ViolationKind.MEANING_CHANGED, path=path, detail=detail)
-        elif matches(path, table.new_tests):
-            yield Violation(
-                kind=ViolationKind.TEST_CHANGED, path=path, detail="is a test that the commit does not have"
-            )
+    declared = {_relative(mock.path) for mock in mocks} & table.meaning_unless_declared
+    for path in (*sorted(table.meaning - declared), *_module_files()):
+        if path not in tracked and f"{WORKSPACE}/{path}" in changes.paths:
+            yield path
+
+
+def _violation(path: str, tracked: Collection[str]) -> Violation | None:
+    """What a file that the commit does not have would be guilty of."""
+    table = integrity_table()
+    if path in _module_files():
+        detail = "takes the place of a test runner's module"
+        return Violation(kind=ViolationKind.MEANING_CHANGED, path=path, detail=detail)
+    if matches(path, table.new_tests_elsewhere):
+        return None
+    name = path.rpartition("/")[2]
+    anywhere = "/" not in path or name not in table.meaning_top_only
+    if name in table.meaning and anywhere and not _is_made(path, tracked):
+        detail = "decides how tests run, and is not the commit's"
+        return Violation(kind=ViolationKind.MEANING_CHANGED, path=path, detail=detail)
+    if "/" in path and matches(path, table.new_tests):
+        return Violation(kind=ViolationKind.TEST_CHANGED, path=path, detail="is a test that the commit does not have")
+    return None
+
+
+def _module_files() -> list[str]:
+    return [name for module in integrity_table().modules for name in (f"{module}.py", f"{module}/__init__.py")]
 
 
 def variables(env: Mapping[str, str]) -> Iterator[Violation]:
@@ -56,17 +68,18 @@ def variables(env: Mapping[str, str]) -> Iterator[Violation]:
                 yield Violation(kind=ViolationKind.ENVIRONMENT, path=name, detail=detail)
 
 
-def import_paths(sandbox: Sandbox, env: Mapping[str, str], tracked: Collection[str]) -> Iterator[Violation]:
+def import_paths(
+    files: Files, env: Mapping[str, str], tracked: Collection[str], changes: Changes
+) -> Iterator[Violation]:
     """Files on PYTHONPATH that take the place of a runner's module, or that every interpreter runs at its start."""
-    names = [f"{hook}.py" for hook in ("sitecustomize", "usercustomize")]
-    names += [name for module in integrity_table().modules for name in (f"{module}.py", f"{module}/__init__.py")]
+    names = [f"{hook}.py" for hook in ("sitecustomize", "usercustomize")] + _module_files()
     directories = [_absolute(path) for path in env.get("PYTHONPATH", "").split(":") if path]
     probes = [f"{directory}/{name}" for directory in directories if directory != str(WORKSPACE) for name in names]
-    for entry in sandbox.read_tree(probes):
-        if entry.path.removeprefix(f"{WORKSPACE}/") not in tracked:
-            yield Violation(
-                kind=ViolationKind.STUB, path=entry.path, detail="takes the place of a module, by PYTHONPATH"
-            )
+    suspects = [path for path in probes if changes.may_include(files.real(path))]
+    files.look(suspects)
+    for path in suspects:
+        if files.stat(path) is not None and path.removeprefix(f"{WORKSPACE}/") not in tracked:
+            yield Violation(kind=ViolationKind.STUB, path=path, detail="takes the place of a module, by PYTHONPATH")
 
 
 def _is_made(path: str, tracked: Collection[str]) -> bool:

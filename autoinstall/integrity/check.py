@@ -1,9 +1,10 @@
 """The integrity check as a whole."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from autoinstall.integrity.additions import added_files, import_paths, variables
+from autoinstall.integrity.changes import Changes, noteworthy
 from autoinstall.integrity.executables import Executables, path_files
 from autoinstall.integrity.files import Files
 from autoinstall.integrity.report import IntegrityReport
@@ -16,36 +17,36 @@ def check_integrity(
     sandbox: Sandbox,
     checkout: Path,
     targets: Sequence[Goal],
+    changed: Collection[str],
     *,
     mocks: Sequence[Mock] = (),
     allow_modified: Sequence[str] = (),
-    original: Sandbox | None = None,
 ) -> IntegrityReport:
     """Examine a fresh container before any target runs in it.
 
     Args:
         sandbox: of the committed image.
         checkout: the pristine tree on the host.
+        changed: what the image holds beyond the initial state: `Sandbox.changed_paths` of the attempt after its
+            commit, which `noteworthy` may have thinned. What the container's own start changed is added here.
         mocks: what the installer declared.
         allow_modified: globs of tracked files that may differ beside those of integrity.toml; never tests.
-        original: a sandbox of the initial state, to tell what the set-up brought from what was there. Without it
-            programs that no package manager owns count as the set-up's.
 
     Raises:
         Infrastructure: a sandbox failed.
     """
     tracked = manifest(checkout)
-    comparison = compare(sandbox, checkout, tracked, allow_modified)
+    changes = Changes(noteworthy(sandbox.changed_paths(), tracked) | frozenset(changed), tracked)
+    comparison = compare(sandbox, checkout, tracked, changes, allow_modified)
     files = Files(sandbox)
-    before = Files(original) if original is not None else None
     env = sandbox.recipe.env
-    executables = Executables(files, before, tracked, env.get("PATH", ""))
+    executables = Executables(files, changes, tracked, env.get("PATH", ""))
     violations = (
         *comparison.violations,
-        *added_files(sandbox, tracked, comparison.additions, mocks),
+        *added_files(files, tracked, changes, comparison.additions, mocks),
         *variables(env),
-        *import_paths(sandbox, env, tracked),
+        *import_paths(files, env, tracked, changes),
         *executables.check(targets),
-        *path_files(files, before, executables.interpreters()),
+        *path_files(files, changes, executables.interpreters()),
     )
     return IntegrityReport(tampered=tuple(dict.fromkeys(violations)), modified=comparison.modified)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 
 from autoinstall.commands import SimpleCommand, parse, unwrap
-from autoinstall.integrity.files import Files, in_workspace, lines, on_path
+from autoinstall.integrity.changes import Changes
+from autoinstall.integrity.files import BINARY, Files, in_workspace, lines, on_path
 from autoinstall.integrity.owners import Owners
 from autoinstall.integrity.report import Violation, ViolationKind
 from autoinstall.integrity.table import integrity_table
@@ -21,7 +22,7 @@ _INTERPRETER = re.compile(r"^(?:python|pypy|node|ruby|perl|php|bash|sh|dash|zsh|
 _VALUED = frozenset({"-W", "-X", "-r", "--require", "--import", "-I", "-o", "-O"})
 _NPM_LIFECYCLE = frozenset({"test", "start", "stop", "restart"})
 _LITERAL = re.compile(r"""(['"`])(?P<text>.*?)\1""")
-_BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe")
+_HOOKS = frozenset({"sitecustomize.py", "usercustomize.py"})
 _MAX_SCRIPT = 64 * 1024
 _MAX_NPM_DEPTH = 5
 
@@ -30,14 +31,14 @@ class Executables:
     """Resolves and examines programs of one container.
 
     Args:
-        original: the initial state's files; what is the same there is nobody's stub. None where it is not at hand.
+        changes: what is as it was in the initial state is nobody's stub.
         tracked: the checkout's files, relative; already known to be the commit's.
         path: the PATH that the targets run with.
     """
 
-    def __init__(self, files: Files, original: Files | None, tracked: Collection[str], path: str) -> None:
+    def __init__(self, files: Files, changes: Changes, tracked: Collection[str], path: str) -> None:
         self.files = files
-        self.original = original
+        self.changes = changes
         self.tracked = tracked
         named = dict.fromkeys(self._directory(part) for part in (path or DEFAULT_PATH).split(":") if part)
         # /bin and /sbin are links to their namesakes below /usr, which come first: every look costs a call.
@@ -48,18 +49,21 @@ class Executables:
         """Every program that a target names, those behind npm scripts, and the runners that a script may call."""
         seen: set[str] = set()
         for path in self._programs(targets):
-            chain, file = self.files.resolve(path)
-            if file is None or chain[0] in seen:
+            if path in seen:
                 continue
-            seen.add(chain[0])
-            detail = self._complaint(chain, file)
-            if detail:
+            seen.add(path)
+            chain = self.files.chain(path)
+            if not any(self.changes.may_include(self.files.real(link)) for link in chain):
+                continue
+            file = self.files.resolve(path)[1]
+            if file is not None and (detail := self._complaint(chain, file)):
                 yield Violation(kind=ViolationKind.STUB, path=chain[0], detail=detail)
 
     def interpreters(self) -> tuple[str, ...]:
         """Prefixes (/usr, /opt/venv, …) of the Pythons on the PATH, links of virtual environments not followed."""
         found = (on_path(self.files, name, self.directories) for name in ("python", "python3"))
-        return tuple(dict.fromkeys(posixpath.dirname(posixpath.dirname(path)) for path in found if path))
+        programs = (self.files.real(path) for path in found if path)
+        return tuple(dict.fromkeys(posixpath.dirname(posixpath.dirname(path)) for path in programs))
 
     def _programs(self, targets: Sequence[Goal]) -> Iterator[str]:
         for goal in targets:
@@ -90,7 +94,7 @@ class Executables:
             yield posixpath.normpath(posixpath.join(WORKSPACE, directory, program))
             return
         local = f"{WORKSPACE}/node_modules/.bin/{program}"
-        if self.files.entry(local) is not None:
+        if self.files.stat(local) is not None:
             yield local
         if found := on_path(self.files, program, self.directories):
             yield found
@@ -108,26 +112,17 @@ class Executables:
         inside = in_workspace(file.path)
         if inside is not None and inside in self.tracked:
             return ""
-        # Binaries first: holding a large one against the initial state would mean reading it twice.
-        if file.content.startswith(_BINARY):
+        if file.content.startswith(BINARY):
             return (
                 "is a binary where a script belongs"
                 if name in integrity_table().runner_scripts and not name.startswith("meson")
                 else ""
             )
-        if self._is_original(chain[0], file):
-            return ""
         if _forges_a_summary(file):
             return "prints a test runner's summary that is written in it"
         if inside is not None and self._is_copy(file):
             return ""
         return self._owners.complaint(file)
-
-    def _is_original(self, path: str, file: TreeEntry) -> bool:
-        if self.original is None:
-            return False
-        before = self.original.resolve(path)[1]
-        return before is not None and before.content == file.content
 
     def _is_copy(self, file: TreeEntry) -> bool:
         """A build put a tracked script somewhere else."""
@@ -144,34 +139,24 @@ class Executables:
         return posixpath.normpath(posixpath.join(WORKSPACE, part))
 
 
-def path_files(files: Files, original: Files | None, prefixes: Sequence[str]) -> Iterator[Violation]:
+def path_files(files: Files, changes: Changes, prefixes: Sequence[str]) -> Iterator[Violation]:
     """Start-up hooks in the interpreters' own directories: sitecustomize, and path files that run code."""
     table = integrity_table().known_pth
-    for prefix in prefixes:
-        sites = files.find(f"{prefix}/lib", "-maxdepth", "3", "-name", "*-packages", "-type", "d")
-        hooks = [f"{site}/{hook}.py" for site in sites for hook in ("sitecustomize", "usercustomize")]
-        pths = [path for site in sites for path in files.find(site, "-maxdepth", "1", "-name", "*.pth")]
-        for path in (*hooks, *pths):
-            file = files.resolve(path)[1]
-            if file is None or (original is not None and _unchanged(original, path, file)):
-                continue
-            name = posixpath.basename(path)
-            if path in hooks:
+    sites = re.compile(rf"(?:{'|'.join(map(re.escape, prefixes))})/lib/(?:[^/]+/){{0,2}}[^/]*-packages/(?P<name>[^/]+)")
+    for path in sorted(changes.paths):
+        match = sites.fullmatch(path) if prefixes else None
+        name = match["name"] if match is not None else ""
+        if not name.endswith(".pth") and name not in _HOOKS:
+            continue
+        if name in _HOOKS:
+            if files.stat(path) is not None:
                 yield Violation(kind=ViolationKind.STUB, path=path, detail="is run at every start of the interpreter")
-                continue
-            runs_code = any(
-                line.startswith(("import ", "import\t")) for line in lines(file.content.decode("utf-8", "replace"))
-            )
-            known = name in table.names or any(fnmatch(name, pattern) for pattern in table.patterns)
-            if runs_code and not known and not _recorded(files, path):
-                yield Violation(
-                    kind=ViolationKind.STUB, path=path, detail="runs code at every start of the interpreter"
-                )
-
-
-def _unchanged(original: Files, path: str, file: TreeEntry) -> bool:
-    before = original.resolve(path)[1]
-    return before is not None and before.content == file.content
+            continue
+        if name in table.names or any(fnmatch(name, pattern) for pattern in table.patterns):
+            continue
+        runs_code = any(line.startswith(("import ", "import\t")) for line in lines(files.text(path)))
+        if runs_code and not _recorded(files, path):
+            yield Violation(kind=ViolationKind.STUB, path=path, detail="runs code at every start of the interpreter")
 
 
 def _recorded(files: Files, path: str) -> bool:

@@ -4,9 +4,15 @@ import posixpath
 import shlex
 from collections.abc import Iterable, Iterator
 
-from autoinstall.sandbox.contract import WORKSPACE, Sandbox, TreeEntry
+from autoinstall.sandbox.contract import WORKSPACE, PathStat, Sandbox, TreeEntry
+
+BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe")
 
 _MAX_LINKS = 12
+_HEAD = 4096
+_LARGE = 512 * 1024
+"""Of larger files the head is read first, and no more where it is a binary's."""
+_MAX_BYTES = 16 * 2**20
 
 
 class Files:
@@ -14,52 +20,93 @@ class Files:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
-        self._known: dict[str, TreeEntry | None] = {}
+        self._stats: dict[str, PathStat | None] = {}
+        self._entries: dict[str, TreeEntry | None] = {}
         self._found: dict[str, tuple[str, ...]] = {}
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def look(self, paths: Iterable[str]) -> None:
+        """Look at many paths at once, so that `stat` knows them."""
+        unknown = tuple(dict.fromkeys(path for path in paths if path not in self._stats))
+        self._stats.update(zip(unknown, self.sandbox.stat(unknown), strict=True))
+
+    def stat(self, path: str) -> PathStat | None:
         """The file or link at `path` itself; None where there is neither."""
-        if path not in self._known:
-            found = next(iter(self.sandbox.read_tree([path])), None)
-            if found is not None and found.kind not in {"file", "symlink"}:
-                found = None
-            self._known[path] = found
-        return self._known[path]
+        self.look([path])
+        found = self._stats[path]
+        return found if found is not None and found.kind in {"file", "symlink"} else None
+
+    def load(self, directory: str) -> None:
+        """Read everything below a small directory in one go, so that `entry` knows it."""
+        for entry in self.sandbox.read_tree([directory]):
+            self._stats[entry.path] = PathStat(kind=entry.kind, executable=entry.executable, size=len(entry.content))
+            self._entries[entry.path] = entry
+
+    def entry(self, path: str) -> TreeEntry | None:
+        """The file or link at `path` itself, with its content, of a large binary only the head."""
+        if path not in self._entries:
+            found = self.stat(path)
+            self._entries[path] = self._read(path, found.size) if found is not None else None
+        return self._entries[path]
+
+    def _read(self, path: str, size: int) -> TreeEntry | None:
+        if size > _LARGE:
+            head = next(iter(self.sandbox.read_tree([path], max_bytes=_HEAD)), None)
+            if head is None or head.content.startswith(BINARY):
+                return head
+        return next(iter(self.sandbox.read_tree([path], max_bytes=_MAX_BYTES)), None)
+
+    def real(self, path: str) -> str:
+        """`path` with the links among its directories followed, as the engine names it in its list of changes."""
+        directory, name = posixpath.split(posixpath.normpath(path))
+        return posixpath.join(self._real_directory(directory), name)
+
+    def _real_directory(self, path: str) -> str:
+        if path == "/":
+            return path
+        real = self.real(path)
+        found = self.stat(real)
+        return found.target if found is not None and found.kind == "symlink" and found.target else real
+
+    def chain(self, path: str) -> tuple[str, ...]:
+        """The links on the way from `path` to its file, the file's own path last."""
+        chain = [posixpath.normpath(path)]
+        while len(chain) < _MAX_LINKS and (found := self.stat(chain[-1])) is not None and found.kind == "symlink":
+            link = self.entry(chain[-1])
+            target = link.content.decode("utf-8", "surrogateescape") if link is not None else ""
+            chain.append(posixpath.normpath(posixpath.join(posixpath.dirname(chain[-1]), target)))
+        return tuple(chain)
 
     def resolve(self, path: str) -> tuple[tuple[str, ...], TreeEntry | None]:
-        """The links on the way from `path` to its file, the file's own path last, and the file."""
-        chain = [posixpath.normpath(path)]
+        """The chain of `path`, and the file at its end."""
+        chain = self.chain(path)
         entry = self.entry(chain[-1])
-        while entry is not None and entry.kind == "symlink" and len(chain) < _MAX_LINKS:
-            target = entry.content.decode("utf-8", "surrogateescape")
-            chain.append(posixpath.normpath(posixpath.join(posixpath.dirname(chain[-1]), target)))
-            entry = self.entry(chain[-1])
-        return tuple(chain), entry if entry is not None and entry.kind == "file" else None
+        return chain, entry if entry is not None and entry.kind == "file" else None
 
     def text(self, path: str) -> str:
         """Text of a file, links followed; empty where there is none."""
         entry = self.resolve(path)[1]
         return entry.content.decode("utf-8", "replace") if entry is not None else ""
 
-    def find(self, *arguments: str, containing: str = "") -> tuple[str, ...]:
-        """Paths that `find` prints, of files that contain a text where one is given.
+    def find(self, *arguments: str, containing: str) -> tuple[str, ...]:
+        """Files that `find` names and that contain a text.
 
         The container is asked only where to look: what is there is read by the engine.
         """
-        action = ("-exec", "/usr/bin/grep", "-lF", containing, "{}", "+") if containing else ("-print",)
-        quoted = " ".join(map(shlex.quote, (*arguments, *action)))
-        if quoted not in self._found:
-            output = self.sandbox.run(f"/usr/bin/find {quoted} 2>/dev/null | head -5000", timeout=60).output
-            self._found[quoted] = tuple(line for line in output.split("\n") if line.startswith("/"))
-        return self._found[quoted]
+        words = ["/usr/bin/find", *arguments, "-exec", "/usr/bin/grep", "-lF", containing, "{}", "+"]
+        command = f"{shlex.join(words)} 2>/dev/null | head -5000"
+        if command not in self._found:
+            output = self.sandbox.run(command, timeout=60).output
+            self._found[command] = tuple(line for line in output.split("\n") if line.startswith("/"))
+        return self._found[command]
 
 
 def on_path(files: Files, name: str, directories: Iterable[str]) -> str | None:
     """Where a shell finds `name`: an executable in the first of the directories that has one."""
-    for directory in directories:
-        path = f"{directory.rstrip('/')}/{name}"
-        entry = files.entry(path)
-        if entry is not None and (entry.kind == "symlink" or entry.executable):
+    paths = [f"{directory.rstrip('/')}/{name}" for directory in directories]
+    files.look(paths)
+    for path in paths:
+        found = files.stat(path)
+        if found is not None and (found.kind == "symlink" or found.executable):
             return path
     return None
 

@@ -8,7 +8,6 @@ import posixpath
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Collection
-from functools import cached_property
 
 from autoinstall.integrity.files import Files, in_workspace
 from autoinstall.integrity.table import integrity_table
@@ -32,30 +31,24 @@ class Owners:
 
     def complaint(self, script: TreeEntry) -> str:
         """Why nobody trustworthy owns a script; empty where somebody does."""
-        if self._debian(script) or any(
-            marker.encode() in script.content[:2048] for marker in integrity_table().generated
-        ):
+        if any(marker.encode() in script.content[:2048] for marker in integrity_table().generated):
             return ""
         complaints = [complaint for complaint in (self._node(script), self._python(script)) if complaint is not None]
-        if "" in complaints:
+        if "" in complaints or self._debian(script):
             return ""
         return complaints[0] if complaints else "no package manager put it there"
 
-    @cached_property
-    def _md5sums(self) -> dict[str, str]:
-        """Path → MD5 of every file that Debian's packages brought; of conffiles, as they were brought."""
-        found: dict[str, str] = {}
-        for entry in self.files.sandbox.read_tree(["/var/lib/dpkg/info"]):
-            if entry.path.endswith(".md5sums"):
-                for line in entry.content.decode("utf-8", "replace").splitlines():
-                    digest, _, path = line.partition("  ")
-                    found[f"/{path}"] = digest
-        return found
-
     def _debian(self, script: TreeEntry) -> bool:
-        aliases = {script.path, script.path.removeprefix("/usr"), f"/usr{script.path}"}
+        """Whether a package of Debian's brought it as it is; conffiles count as they were brought."""
         digest = hashlib.md5(script.content, usedforsecurity=False).hexdigest()
-        return any(self._md5sums.get(alias) == digest for alias in aliases)
+        path = script.path.removeprefix("/usr").lstrip("/")
+        lines = {f"{digest}  {path}", f"{digest}  usr/{path}"}
+        records = self.files.find("/var/lib/dpkg/info", "-name", "*.md5sums", containing=f"{digest}  ")
+        return any(
+            not lines.isdisjoint(self.files.text(record).splitlines())
+            for record in records
+            if posixpath.dirname(record) == "/var/lib/dpkg/info"
+        )
 
     def _node(self, script: TreeEntry) -> str | None:
         """None where it is no Node package's; else the complaint."""
@@ -113,8 +106,11 @@ class Owners:
         records = self.files.find(f"{prefix}/lib", "-maxdepth", "4", "-name", "RECORD", containing=f"/bin/{name},")
         for path in records:
             site = _SITE.match(path)
-            text = self.files.text(path) if site is not None else ""
-            if site is None or f"/bin/{name}," not in text:
+            if site is None:
+                continue
+            self.files.load(posixpath.dirname(path))
+            text = self.files.text(path)
+            if f"/bin/{name}," not in text:
                 continue
             return self._record(site["site"], site["dist"], text, script, name)
         return None

@@ -133,14 +133,23 @@ class Sandbox(Protocol):
     def changed_paths(self) -> frozenset[str]:
         """Absolute paths that were added, changed or deleted since the sandbox's image, as the *engine* sees them.
 
-        Nothing inside the sandbox takes part, so nothing inside can lie about it.
+        Nothing inside the sandbox takes part, so nothing inside can lie about it. Serves after `snapshot` too, and then
+        names exactly what the image holds beyond the one before it.
         """
         ...
 
-    def read_tree(self, paths: Sequence[str]) -> Iterator["TreeEntry"]:
+    def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator["TreeEntry"]:
         """Entries below `paths` (absolute), as the *engine* sees them, streamed; absent paths are left out.
 
-        Nothing inside the sandbox takes part, so nothing inside can lie about it. Memory: one file.
+        Nothing inside the sandbox takes part, so nothing inside can lie about it. Memory: one file, of which
+        `max_bytes` cuts the content.
+        """
+        ...
+
+    def stat(self, paths: Sequence[str]) -> "tuple[PathStat | None, ...]":
+        """What lies at each of `paths` (absolute), as the *engine* sees it, without content; None where nothing does.
+
+        Links on the way are followed, one at the end is not. Several times cheaper than `read_tree`.
         """
         ...
 
@@ -148,7 +157,8 @@ class Sandbox(Protocol):
         """Commit the sandbox to an image, with services stopped first.
 
         The image carries the declared spec (working directory /workspace, root, the entrypoint that runs the start
-        script, the recipe's env) and not what kept the sandbox alive. After it the sandbox serves only `close`.
+        script, the recipe's env) and not what kept the sandbox alive. After it the sandbox serves only
+        `changed_paths` and `close`.
 
         Raises:
             EngineFailed: the commit failed, and no image of it is found afterwards either.
@@ -175,6 +185,21 @@ class TreeEntry(Value):
     kind: str
     executable: bool = False
     content: bytes = b""
+
+
+class PathStat(Value):
+    """One path of `Sandbox.stat`.
+
+    Attributes:
+        kind, executable: as in `TreeEntry`.
+        size: in bytes; of a link or a directory it means nothing.
+        target: where a link leads in the end, absolute, every link on the way followed; empty otherwise.
+    """
+
+    kind: str
+    executable: bool = False
+    size: int = 0
+    target: str = ""
 
 
 class SandboxProvider(Protocol):

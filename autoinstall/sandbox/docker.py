@@ -16,7 +16,7 @@ from autoinstall.errors import Cancelled, ImageUnavailable, Infrastructure, Sand
 from autoinstall.sandbox import files, images, reaper, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
-from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
+from autoinstall.sandbox.contract import PathStat, Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
 from autoinstall.sandbox.engine import check_disk, connect
 from autoinstall.sandbox.exec import Executor, check_variable, script
 from autoinstall.sandbox.labels import ENVIRONMENT_REPOSITORY, Kind
@@ -169,11 +169,14 @@ class DockerSandbox:
             self._update(sidecars=(*kept, sidecar))
 
     def changed_paths(self) -> frozenset[str]:
-        with self._serving():
+        with self._lock:
             return files.changed_paths(self._api, self._name)
 
-    def read_tree(self, paths: Sequence[str]) -> Iterator[TreeEntry]:
-        yield from files.read_tree(self._api, self._name, paths)
+    def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator[TreeEntry]:
+        yield from files.read_tree(self._api, self._name, paths, max_bytes=max_bytes)
+
+    def stat(self, paths: Sequence[str]) -> tuple[PathStat | None, ...]:
+        return files.stat(self._api, self._name, paths)
 
     def snapshot(self, *, labels: Mapping[str, str] | None = None) -> Snapshot:
         with self._serving():

@@ -1,8 +1,10 @@
 """Files of a running container: written and read from inside, and looked at from outside by the engine."""
 
 import io
+import json
 import tarfile
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +13,7 @@ import docker.errors
 
 from autoinstall.errors import SandboxLost
 from autoinstall.sandbox.boundary import engine_errors
-from autoinstall.sandbox.contract import WORKSPACE, TreeEntry
+from autoinstall.sandbox.contract import WORKSPACE, PathStat, TreeEntry
 from autoinstall.sandbox.stream import STDOUT, ExecStream
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ _READ = """
 exec cat -- "$1"
 """
 _ABSENT, _TOO_LARGE = 66, 67
+
+_STAT_HEADER = "X-Docker-Container-Path-Stat"
+# The engine gives modes as Go's os.FileMode.
+_DIRECTORY, _SYMLINK, _OTHER = 1 << 31, 1 << 27, (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19)
 
 
 def absolute(path: str) -> str:
@@ -104,38 +110,83 @@ def changed_paths(api: "APIClient", container: str) -> frozenset[str]:
     return frozenset(str(change["Path"]) for change in changes or ())
 
 
-def read_tree(api: "APIClient", container: str, paths: Sequence[str]) -> Iterator[TreeEntry]:
+def read_tree(
+    api: "APIClient", container: str, paths: Sequence[str], *, max_bytes: int | None = None
+) -> Iterator[TreeEntry]:
     """See `Sandbox.read_tree`."""
+    absent = False
     for path in paths:
-        yield from _entries(api, container, PurePosixPath(path))
+        try:
+            yield from _entries(api, container, PurePosixPath(path), max_bytes)
+        except docker.errors.NotFound:
+            absent = True
+    if absent:
+        _assert_there(api, container)
 
 
-def _entries(api: "APIClient", container: str, path: PurePosixPath) -> Iterator[TreeEntry]:
+def stat(api: "APIClient", container: str, paths: Sequence[str]) -> tuple[PathStat | None, ...]:
+    """See `Sandbox.stat`."""
+    found = tuple(_stat(api, container, path) for path in paths)
+    if None in found:
+        _assert_there(api, container)
+    return found
+
+
+def _stat(api: "APIClient", container: str, path: str) -> PathStat | None:
+    client = cast(Any, api)
+    with engine_errors(f"look at {path} in the sandbox", sandbox=True):
+        response = client.head(
+            client._url("/containers/{0}/archive", container), params={"path": path}, timeout=client.timeout
+        )
+        if response.status_code == 404:
+            return None
+        client._raise_for_status(response)
+        found = json.loads(b64decode(response.headers[_STAT_HEADER]))
+    mode = int(found["mode"])
+    kind = "directory" if mode & _DIRECTORY else "symlink" if mode & _SYMLINK else "other" if mode & _OTHER else "file"
+    return PathStat(
+        kind=kind,
+        executable=bool(mode & 0o111),
+        size=int(found["size"]),
+        target=str(found.get("linkTarget") or "") if kind == "symlink" else "",
+    )
+
+
+def _assert_there(api: "APIClient", container: str) -> None:
+    """The engine answers alike where a path is absent and where the container is."""
+    with engine_errors("look into the sandbox", sandbox=True):
+        api.inspect_container(container)
+
+
+def _entries(api: "APIClient", container: str, path: PurePosixPath, max_bytes: int | None) -> Iterator[TreeEntry]:
+    """Raises docker.errors.NotFound where the path is absent."""
     with engine_errors(f"read {path} from the sandbox", sandbox=True):
         try:
             chunks, _ = api.get_archive(container, str(path))
-        except docker.errors.NotFound:
-            api.inspect_container(container)  # it is the path that is absent, or else this says so
+        except docker.errors.NotFound as error:
+            absent = error
+        else:
+            parent = path.parent
+            with _Reader(chunks) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+                for member in archive:
+                    if member.islnk():
+                        # It has no content in a stream that cannot be rewound: its file is fetched by itself.
+                        whole = next(read_tree(api, container, [str(parent / member.name)], max_bytes=max_bytes), None)
+                        content = whole.content if whole else b""
+                    else:
+                        file = archive.extractfile(member) if member.isreg() else None
+                        content = file.read(-1 if max_bytes is None else max_bytes) if file else b""
+                    yield _entry(member, parent, content)
+                    if not member.isdir() and "/" not in member.name.strip("/"):
+                        return  # nothing follows, and what is left of a large file is not asked for
             return
-        parent = path.parent
-        with _Reader(chunks) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                yield _entry(api, container, archive, member, parent)
+    raise absent
 
 
-def _entry(
-    api: "APIClient", container: str, archive: tarfile.TarFile, member: tarfile.TarInfo, parent: PurePosixPath
-) -> TreeEntry:
-    path = str(parent / member.name.lstrip("/"))
-    executable = bool(member.mode & 0o111)
-    if member.islnk():
-        # A hard link carries no content in a stream that cannot be rewound: its file is fetched by itself.
-        whole = next(_entries(api, container, PurePosixPath(path)), None)
-        content = whole.content if whole else b""
+def _entry(member: tarfile.TarInfo, parent: PurePosixPath, content: bytes) -> TreeEntry:
+    path, executable = str(parent / member.name.lstrip("/")), bool(member.mode & 0o111)
+    if member.isreg() or member.islnk():
         return TreeEntry(path=path, kind="file", executable=executable, content=content)
-    if member.isreg():
-        file = archive.extractfile(member)
-        return TreeEntry(path=path, kind="file", executable=executable, content=file.read() if file else b"")
     if member.issym():
         return TreeEntry(path=path, kind="symlink", content=member.linkname.encode("utf-8", "surrogateescape"))
     return TreeEntry(path=path, kind="directory" if member.isdir() else "other", executable=executable)

@@ -14,6 +14,7 @@ from typing import Literal
 from autoinstall.errors import Cancelled, EngineFailed, ImageUnavailable, SandboxLost, ServiceNotReady
 from autoinstall.sandbox.contract import (
     WORKSPACE,
+    PathStat,
     Sandbox,
     SandboxSpec,
     Snapshot,
@@ -180,19 +181,31 @@ class ScriptedSandbox:
         self._update(sidecars=(*kept, sidecar))
 
     def changed_paths(self) -> frozenset[str]:
-        self._check()
+        if self.closed:
+            raise SandboxLost("The sandbox serves nothing any more.")
         names = self.files.keys() | self._initial.keys()
         changed = {name for name in names if self.files.get(name) != self._initial.get(name)}
         parents = {str(parent) for name in changed for parent in PurePosixPath(name).parents}
         return frozenset(changed | parents - {"/"})
 
-    def read_tree(self, paths: Sequence[str]) -> Iterator[TreeEntry]:
+    def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator[TreeEntry]:
         self._check()
         directories = _directories(self.files)
         for root in (path.rstrip("/") or "/" for path in paths):
             for path in sorted(self.files.keys() | directories):
                 if path == root or path.startswith(root.rstrip("/") + "/"):
-                    yield self._entry(path)
+                    entry = self._entry(path)
+                    yield entry.model_copy(update={"content": entry.content[:max_bytes]})
+
+    def stat(self, paths: Sequence[str]) -> tuple[PathStat | None, ...]:
+        self._check()
+        directories = _directories(self.files)
+        return tuple(self._stat(path) if path in self.files or path in directories else None for path in paths)
+
+    def _stat(self, path: str) -> PathStat:
+        entry = self._entry(path)
+        target = self._resolve(path) if entry.kind == "symlink" else ""
+        return PathStat(kind=entry.kind, executable=entry.executable, size=len(entry.content), target=target)
 
     def _entry(self, path: str) -> TreeEntry:
         file = self.files.get(path)

@@ -1,4 +1,5 @@
 # ruff: noqa: E501 - tables of cases are easier to read in one line each
+import hashlib
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from autoinstall.commands import parse, unwrap
-from autoinstall.integrity import IntegrityReport, ViolationKind, check_integrity
+from autoinstall.integrity import IntegrityReport, ViolationKind, check_integrity, noteworthy
+from autoinstall.integrity.changes import Changes
+from autoinstall.integrity.files import Files
 from autoinstall.integrity.table import integrity_table, matches
 from autoinstall.sandbox.contract import SandboxSpec, WorkspaceSource
 from autoinstall.sandbox.scripted import Answer, Call, File, ScriptedProvider, ScriptedSandbox
@@ -29,10 +32,8 @@ NPM = Goal(command="npm test", description="All tests of it pass", category=Cate
 def _find(call: Call) -> Answer:
     """As much of `find` as the check asks for."""
     words = shlex.split(call.command)
-    root, name = words[1], words[words.index("-name") + 1]
-    paths = {
-        entry.path for entry in call.sandbox.read_tree([root]) if ("-type" not in words) or entry.kind == "directory"
-    }
+    root, name, text = words[1], words[words.index("-name") + 1], words[words.index("-lF") + 1]
+    paths = {entry.path for entry in call.sandbox.read_tree([root]) if text.encode() in entry.content}
     return "\n".join(sorted(path for path in paths if fnmatch(path.rpartition("/")[2], name)))
 
 
@@ -61,7 +62,7 @@ Check = Callable[..., IntegrityReport]
 @pytest.fixture
 def check(sandbox: ScriptedSandbox, checkout: Path) -> Check:
     def run(*targets: Goal, **arguments: object) -> IntegrityReport:
-        return check_integrity(sandbox, checkout, targets or (PYTEST,), **arguments)  # type: ignore[arg-type]
+        return check_integrity(sandbox, checkout, targets or (PYTEST,), (), **arguments)  # type: ignore[arg-type]
 
     return run
 
@@ -172,8 +173,86 @@ def test_stubs_on_the_path(sandbox: ScriptedSandbox, check: Check, content: byte
 
 
 def test_what_was_there_at_the_start_is_nobodys_stub(sandbox: ScriptedSandbox, check: Check) -> None:
-    sandbox.files["/usr/local/bin/pytest"] = File(b"#!/bin/sh\nexit 0\n", executable=True)
-    assert check(original=sandbox).tampered == ()
+    sandbox._initial["/usr/local/bin/pytest"] = File(b"#!/bin/sh\nexit 0\n", executable=True)
+    sandbox.files["/usr/local/bin/pytest"] = sandbox._initial["/usr/local/bin/pytest"]
+    assert check().tampered == ()
+    sandbox.files["/usr/local/sbin/pytest"] = File(b"../bin/true", kind="symlink")
+    sandbox.files["/usr/local/bin/true"] = File(b"\x7fELF", executable=True)
+    assert [violation.path for violation in check().tampered] == ["/usr/local/sbin/pytest"]
+
+
+def test_an_own_script_through_a_link_to_its_directory(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.set_env("PATH", "/opt/tools:/usr/bin")
+    sandbox.files["/opt/tools"] = File(b"/srv/x", kind="symlink")
+    files = Files(sandbox)
+    assert files.real("/opt/tools/pytest") == "/srv/x/pytest"
+    assert files.real("/usr/bin/pytest") == "/usr/bin/pytest"
+
+
+def test_a_debian_script(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.files["/usr/bin/pytest"] = File(b"#!/usr/bin/perl\n", executable=True)
+    digest = hashlib.md5(b"#!/usr/bin/perl\n", usedforsecurity=False).hexdigest()
+    sandbox.files["/var/lib/dpkg/info/p.md5sums"] = File(f"{digest}  usr/bin/pytest\n".encode())
+    assert check().tampered == ()
+    sandbox.files["/var/lib/dpkg/info/p.md5sums"] = File(f"{digest}  usr/bin/other\n".encode())
+    assert check().tampered
+
+
+def test_a_large_binary_is_not_read_in_full(sandbox: ScriptedSandbox) -> None:
+    sandbox.files["/opt/bin/x"] = File(b"\x7fELF" + bytes(2**20), executable=True)
+    entry = Files(sandbox).entry("/opt/bin/x")
+    assert entry is not None
+    assert len(entry.content) == 4096
+
+
+def test_a_directory_that_was_made_anew(sandbox: ScriptedSandbox, checkout: Path) -> None:
+    """Of one that was deleted the engine lists what it holds now, and no more what it held."""
+    (checkout / "tests/more").mkdir()
+    (checkout / "tests/more/test_b.py").write_text("", encoding="utf-8")
+    del sandbox.files["/workspace/tests/test_thing.py"]
+    sandbox.files["/workspace/tests/data"] = File(b"")
+    # As an engine lists it that shows directories instead of what was in them.
+    sandbox._initial = dict(sandbox.files)
+    changed = ("/workspace", "/workspace/tests", "/workspace/tests/data")
+    report = check_integrity(sandbox, checkout, (PYTEST,), changed)
+    assert {violation.path for violation in report.tampered} == {"tests/test_thing.py", "tests/more/test_b.py"}
+
+
+def test_a_directory_that_became_a_link(sandbox: ScriptedSandbox, checkout: Path) -> None:
+    sandbox.files = {path: file for path, file in sandbox.files.items() if not path.startswith("/workspace/tests/")}
+    sandbox.files["/workspace/tests"] = File(b"/opt/tests", kind="symlink")
+    sandbox._initial = dict(sandbox.files)
+    report = check_integrity(sandbox, checkout, (PYTEST,), ("/workspace", "/workspace/tests"))
+    assert [violation.path for violation in report.tampered] == ["tests/test_thing.py"]
+
+
+def test_what_is_worth_carrying() -> None:
+    paths = {
+        "/workspace/node_modules",
+        "/workspace/node_modules/x/index.js",
+        "/workspace/tests/data/node_modules/y/index.js",
+        "/opt/venv/lib/python3.12/site-packages/a.pth",
+        "/opt/venv/lib/python3.12/site-packages/a/b.py",
+        "/usr/local/bin/x",
+    }
+    kept = noteworthy(paths, ["a.js", "tests/data/node_modules/y/index.js"])
+    assert paths - kept == {"/workspace/node_modules/x/index.js", "/opt/venv/lib/python3.12/site-packages/a/b.py"}
+    changes = Changes(kept, ["a.js"])
+    assert all(changes.may_include(path) for path in paths)
+    assert not changes.may_include("/workspace/a.js")
+    assert not changes.may_include("/usr/bin/x")
+
+
+def test_path_files_that_run_code(sandbox: ScriptedSandbox, check: Check) -> None:
+    sandbox.files["/usr/local/bin/python"] = File(b"\x7fELF", executable=True)
+    site = "/usr/local/lib/python3.12/site-packages"
+    sandbox.files[f"{site}/zz.pth"] = File(b"import os\n")
+    sandbox.files[f"{site}/plain.pth"] = File(b"/workspace/src\n")
+    assert [violation.path for violation in check().tampered] == [f"{site}/zz.pth"]
+    sandbox.files[f"{site}/zz-1.0.dist-info/RECORD"] = File(b"zz.pth,sha256=abc,10\n")
+    assert check().tampered == ()
+    sandbox.files[f"{site}/sitecustomize.py"] = File(b"")
+    assert [violation.path for violation in check().tampered] == [f"{site}/sitecustomize.py"]
 
 
 def test_programs_behind_npm_scripts(sandbox: ScriptedSandbox, check: Check) -> None:

@@ -134,12 +134,13 @@ def test_a_tampered_image_is_not_run(tmp_path: Path, make_checkout: Callable[[Pa
     with provider.open(SandboxSpec(image=initial.digest)) as sandbox:
         sandbox.write_file("tests/test_a.py", b"def test_a(): pass\n")
         snapshot = sandbox.snapshot()
-    arguments = {"settings": Settings(_env_file=None), "checkout": make_checkout(tmp_path), "initial": initial.digest}
-    verification = verify(provider, snapshot.digest, Recipe(), (TEST,), RulesJudge(), **arguments)
+        changed = sandbox.changed_paths()
+    arguments = {"settings": Settings(_env_file=None), "checkout": make_checkout(tmp_path)}
+    verification = verify(provider, snapshot.digest, Recipe(), (TEST,), RulesJudge(), changed=changed, **arguments)
     assert verification.outcome is Outcome.TAMPERED
     assert verification.code == "test_changed"
     assert "tests/test_a.py" in verification.reason
-    honest = verify(provider, initial.digest, Recipe(), (TEST,), RulesJudge(), **arguments)
+    honest = verify(provider, initial.digest, Recipe(), (TEST,), RulesJudge(), changed=(), **arguments)
     assert honest.outcome is Outcome.VERIFIED
 
 

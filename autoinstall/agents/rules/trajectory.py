@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autoinstall.sandbox.contract import Sandbox, Snapshot, TreeEntry
+from autoinstall.sandbox.contract import PathStat, Sandbox, Snapshot, TreeEntry
 from autoinstall.values import CommandResult, Mock, Recipe, Role, Service, Sidecar, Trajectory
 
 MAX_RESULT_CHARS = 8_000
@@ -141,8 +141,11 @@ class RecordingSandbox:
     def changed_paths(self) -> frozenset[str]:
         return self._sandbox.changed_paths()
 
-    def read_tree(self, paths: Sequence[str]) -> Iterator[TreeEntry]:
-        return self._sandbox.read_tree(paths)
+    def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator[TreeEntry]:
+        return self._sandbox.read_tree(paths, max_bytes=max_bytes)
+
+    def stat(self, paths: Sequence[str]) -> tuple[PathStat | None, ...]:
+        return self._sandbox.stat(paths)
 
     def snapshot(self, *, labels: Mapping[str, str] | None = None) -> Snapshot:
         return self._sandbox.snapshot(labels=labels)
