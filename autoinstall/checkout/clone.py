@@ -90,13 +90,20 @@ class Cloner:
         and HEAD detached."""
         if len(sha) != 40:
             raise CloneFailed(f"{self.repository} uses SHA-256 object names, which are not supported.")
+        warnings: tuple[str, ...] = ()
         try:
             exact = self._patiently(lambda: self._fetch(self.remote, sha, directory))
         except GitFailed as failure:
-            if failure.kind is not Failure.REFUSED:
-                raise
-            with self._everything(sha) as whole:
-                exact = self._fetch(whole, sha, directory)
+            match failure.kind:
+                case Failure.REFUSED:
+                    with self._everything(sha) as whole:
+                        exact = self._fetch(whole, sha, directory)
+                case Failure.DAMAGED:
+                    # Old objects may be gone (an expired promisor, a damaged mirror) while the commit itself is whole.
+                    exact = self._patiently(lambda: self._fetch(self.remote, sha, directory, "--depth=1"))
+                    warnings = ("history_truncated: the remote lacks objects of the history; only the commit is here",)
+                case _:
+                    raise
         local = self._git.against(None).at(directory)
         if local.text("cat-file", "-t", sha) != "commit":
             raise CommitNotFound(f"{sha} of {self.repository} is not a commit.", hint="Give the SHA of a commit.")
@@ -116,7 +123,7 @@ class Cloner:
             size_bytes=history + sum(sizes.values()),
             file_count=len(sizes),
             submodules=submodules,
-            warnings=_lfs_warnings(directory, sizes),
+            warnings=warnings + _lfs_warnings(directory, sizes),
         )
 
     def _abbreviate_alike(self, git: Git, sha: str) -> None:
@@ -148,7 +155,7 @@ class Cloner:
                 hint="Raise AUTOINSTALL_CLONE__MAX_FILES, or leave the repository out.",
             )
 
-    def _fetch(self, remote: Remote, sha: str, directory: Path) -> bool:
+    def _fetch(self, remote: Remote, sha: str, directory: Path, *options: str) -> bool:
         """The commit, its history and the tags in it, into an empty repository: what is there is thrown away.
 
         Returns:
@@ -156,7 +163,7 @@ class Cloner:
         """
         git = self._empty(directory).against(remote)
         # Tags come along where they point into what is fetched, so that `git describe` works.
-        return "Receiving objects" in self._transfer(git, remote.address, f"+{sha}:{_PIN}")
+        return "Receiving objects" in self._transfer(git, remote.address, f"+{sha}:{_PIN}", options=options)
 
     def _empty(self, directory: Path, *options: str) -> Git:
         shutil.rmtree(directory, ignore_errors=True)

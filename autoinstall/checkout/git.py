@@ -45,6 +45,7 @@ class Failure(StrEnum):
     ABSENT = "absent"
     NO_ACCESS = "no_access"
     UNSUPPORTED = "unsupported"
+    DAMAGED = "damaged"
     BROKEN = "broken"
 
 

@@ -323,3 +323,18 @@ def test_our_configuration_is_valid(upstream: Path, tmp_path: Path) -> None:
     shown = Git(Path("/"), settings.clone).text("config", "--list", "--show-scope")
     assert "global\tcore.hookspath=/dev/null" in shown.splitlines()
     assert "system\t" not in shown
+
+
+def test_a_history_with_missing_objects_is_cut_and_said(tmp_path: Path) -> None:
+    origin = make_repository(tmp_path / "origin")
+    commit(origin, "first", {"old.txt": "old"})
+    lost = git(origin, "rev-parse", "HEAD:old.txt")
+    (origin / "old.txt").unlink()
+    pin = commit(origin, "second", {"new.txt": "new"})
+    (origin / ".git/objects" / lost[:2] / lost[2:]).unlink()
+
+    made = checkout(RepositorySpec(url=str(origin), ref=pin), tmp_path / "made", settings_for(tmp_path))
+
+    assert (made.path / "new.txt").read_text() == "new"
+    assert [warning.split(":")[0] for warning in made.warnings] == ["history_truncated"]
+    assert git(made.path, "log", "--format=%H") == pin
