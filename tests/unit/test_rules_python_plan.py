@@ -199,6 +199,8 @@ def repairs_of(context: Context, output: str) -> list[Repair]:
         ("TypeError: Descriptors cannot be created directly.\nerror", "uv pip install --no-sources 'protobuf<3.21'"),
         ("error: use_2to3 is invalid.", "uv pip install --no-sources 'setuptools<58'"),
         ("No module named pytest\nerror", "uv pip install --no-sources pytest"),
+        ("/opt/venv/bin/python: No module named build", "uv pip install --no-sources build"),
+        ("bash: line 1: flake8: command not found", "uv pip install --no-sources flake8"),
         (
             "ImportError: cannot import name 'New' from 'attr' (/opt/venv/lib/site-packages/attr/__init__.py)",
             "uv pip install --no-config --no-sources --upgrade-package attrs attrs",

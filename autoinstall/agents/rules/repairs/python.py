@@ -13,6 +13,7 @@ from autoinstall.agents.rules.ecosystems.python.knowledge import (
     module_distribution,
     option_plugin,
     symptoms,
+    tool_distribution,
 )
 from autoinstall.agents.rules.ecosystems.python.model import requirement_name
 from autoinstall.agents.rules.ecosystems.python.sources import Sources
@@ -26,6 +27,7 @@ _MISSING = re.compile(r"No module named ['\"]?([A-Za-z_][\w.]*)['\"]?(?:; '([\w.
 _MISSING_DISTRIBUTION = re.compile(
     r"(?:PackageNotFoundError: (?:No package metadata was found for )?|DistributionNotFound: The ')([A-Za-z0-9][\w.-]*)"
 )
+_MISSING_TOOL = re.compile(r"python[\d.]*: No module named ([\w.]+)|(?:line \d+|bash): ([\w.-]+): command not found")
 _ARGUMENTS = re.compile(r"error: unrecognized arguments: (.+)")
 _FIXTURE = re.compile(r"fixture '(\w+)' not found")
 _INI = re.compile(r"Unknown config option: (\S+)|PytestConfigWarning: Unknown config option: (\S+)")
@@ -53,10 +55,11 @@ class PythonRepairer:
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         """Remedies for what `failure` shows; modules that are missing come first, in one installation."""
         output = failure.output
-        if "Traceback" not in output and "rror" not in output and "arn" not in output:
+        if not re.search(r"Traceback|[Ee]rror|[Ww]arn|No module named|not found", output):
             return ()
         found = [
             *_hints(context, output),
+            *_missing_tools(output),
             *_missing_modules(context, output, sandbox),
             *_missing_distributions(context, output),
             *_pytest(output),
@@ -68,6 +71,16 @@ class PythonRepairer:
             *_filtered(output),
         ]
         return tuple(found)
+
+
+def _missing_tools(output: str) -> Iterator[Repair]:
+    """`python -m tool` and `tool` themselves, which no directory of the checkout stands in for."""
+    for match in _MISSING_TOOL.finditer(output):
+        name = match[1] or match[2]
+        distribution = tool_distribution(name)
+        if distribution:
+            yield _installation([distribution], f"{name} is not there")
+            yield _installation([distribution], f"{name} is not there", undated=True)
 
 
 def _missing_modules(context: Context, output: str, sandbox: Sandbox) -> Iterator[Repair]:
