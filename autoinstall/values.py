@@ -332,7 +332,7 @@ class SetupReport(Value):
     Attributes:
         summary: a few sentences for people and for the next attempt.
         lessons: short facts that the next attempt should know; never state of the sandbox.
-        exhausted: the agent knows nothing else to try, so further attempts would only repeat this one.
+        exhausted: the agent knows nothing else to try, so an attempt after this one would only repeat it.
         self_checked: the last thing it did was to run the targets and see them match, so the cheap check is spared.
         modified: tracked files that it changed on purpose, relative to the checkout.
     """

@@ -30,6 +30,13 @@ MIN_SHARE = 0.2
 """An ecosystem with fewer source files than this, relative to the main one's, is set up only if a target needs it."""
 
 
+_RESTORE = Step(
+    command="git ls-files --modified --deleted -z | sort -zu | xargs -0 -r git checkout -q --",
+    why="Tracked files that a build or a target rewrote are put back: an environment has the sources of its commit.",
+    optional=True,
+)
+
+
 class RulesInstaller:
     """Sets up by the plans of the ecosystems that the targets need, and repairs what fails.
 
@@ -74,6 +81,8 @@ class RulesInstaller:
             exhausted = all(plan.exhausted for plan in plans)
             self._carry_out(context, plans, shop, recording)
             stop, summary = self._satisfy(assignment.targets, shop)
+            if stop is StopReason.DONE:
+                shop.run(_RESTORE)
         except BudgetExhausted as error:
             stop, summary = StopReason.BUDGET, error.message
         recorder.call("submit", {"result": stop.value}, summary)
@@ -83,7 +92,8 @@ class RulesInstaller:
             recipe=recording.recipe,
             mocks=tuple(shop.mocks),
             lessons=tuple(shop.lessons),
-            exhausted=exhausted and stop is not StopReason.DONE,
+            exhausted=exhausted,
+            self_checked=stop is StopReason.DONE,
             trajectory=recorder.trajectory(),
             usage=Usage(seconds=time.monotonic() - started, steps=recorder.steps),
         )
