@@ -1,6 +1,7 @@
 """Plans, goals and repairs of Python projects."""
 
 import subprocess
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -217,7 +218,22 @@ def test_a_requirement_that_came_after_the_cut_off_gets_a_later_one(tmp_path: Pa
         "error: `numpy` was filtered by `exclude-newer` to only include those uploaded before 2024-05-03T00:00:00Z. The"
     )
     (repair,) = repairs_of(context_of(tmp_path, PROJECT), output)
-    assert 'numpy = "2024-10-30T00:00:00Z"' in repair.commands[0]
+    config = tmp_path / "uv.toml"
+    config.write_text('link-mode = "copy"\n')
+    for command in repair.commands:
+        subprocess.run(
+            ["bash", "-c", command], check=True, env={"UV_CONFIG_FILE": str(config), "PATH": "/usr/bin:/bin"}
+        )
+    assert tomllib.loads(config.read_text())["exclude-newer-package"] == {"numpy": "2024-10-30T00:00:00Z"}
+
+
+def test_an_index_without_upload_dates_ends_the_cut_off(tmp_path: Path) -> None:
+    (repair,) = repairs_of(context_of(tmp_path, PROJECT), "error: foo is missing an upload date")
+    config = tmp_path / "uv.toml"
+    config.write_text('link-mode = "copy"\nexclude-newer = "2024"\n[exclude-newer-package]\na = "2023"\n')
+    (command,) = repair.commands
+    subprocess.run(["bash", "-c", command], check=True, env={"UV_CONFIG_FILE": str(config), "PATH": "/usr/bin:/bin"})
+    assert tomllib.loads(config.read_text()) == {"link-mode": "copy"}
 
 
 def test_a_module_that_the_build_makes_is_built_and_never_taken_from_the_index(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def _dates(output: str) -> Iterator[Repair]:
         yield Repair(
             key="python-undated",
             why="The index does not say when its files were uploaded, so nothing can be had as of a date",
-            commands=('sed -i /exclude-newer/d "$UV_CONFIG_FILE"',),
+            commands=("sed -i '/exclude-newer/,$d' \"$UV_CONFIG_FILE\"",),
             lesson="the index has no upload dates; releases are newer than the commit",
         )
 
@@ -293,7 +293,9 @@ def _filtered(output: str) -> Iterator[Repair]:
             key=f"python-later:{name}",
             why=f"The releases of {name} that are required came after the cut-off date",
             commands=(
-                f'sed -i \'/^{name} = /d\' "$UV_CONFIG_FILE" && echo \'{name} = "{moved}"\' >> "$UV_CONFIG_FILE"',
+                f"sed -i '/^{name} = /d' \"$UV_CONFIG_FILE\"",
+                'grep -q "^.exclude-newer-package" "$UV_CONFIG_FILE" || echo "[exclude-newer-package]" >> "$UV_CONFIG_FILE"',
+                f'echo \'{name} = "{moved}"\' >> "$UV_CONFIG_FILE"',
             ),
             lesson=f"{name} has to be newer than the commit",
         )

@@ -111,7 +111,7 @@ def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
     yield Step(
         command="uv pip install pip 'setuptools<81' wheel",
         why="Old code expects pkg_resources and distutils beside it",
-        fallback=(f"sed -i /exclude-newer/d {CONFIG}; uv pip install pip 'setuptools<81' wheel",),
+        fallback=(f"sed -i '/exclude-newer/,$d' {CONFIG}; uv pip install pip 'setuptools<81' wheel",),
     )
     wanted = _requirements(sources)
     if not variant.contemporary:
@@ -144,8 +144,10 @@ def _configuration(context: Context, variant: Variant) -> str:
     lines = ['link-mode = "copy"']
     if variant.dated:
         lines.append(f'exclude-newer = "{_stamp(newest)}"')
-        # The table comes last, so that a repair can add a line to it.
-        lines.append("[exclude-newer-package]")
+        # The table comes last, so that a repair can add a line to it; without need it is left out, since an older uv
+        # that a project brings along does not know it.
+        if days:
+            lines.append("[exclude-newer-package]")
         lines += [f'{name} = "{_stamp(day)}"' for name, day in sorted(days.items())]
     return f"{_heredoc(CONFIG, lines)}\n{_heredoc(BUILD, builds)}"
 
