@@ -286,6 +286,7 @@ def _dates(output: str) -> Iterator[Repair]:
 
 def _filtered(output: str) -> Iterator[Repair]:
     """What is required was published a little after the commit: its date alone is moved on by half a year."""
+    table = "exclude-newer-package"
     for match in _FILTERED.finditer(output):
         name, date = match.groups()
         moved = (datetime.fromisoformat(date) + _GRACE).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -294,7 +295,7 @@ def _filtered(output: str) -> Iterator[Repair]:
             why=f"The releases of {name} that are required came after the cut-off date",
             commands=(
                 f"sed -i '/^{name} = /d' \"$UV_CONFIG_FILE\"",
-                'grep -q "^.exclude-newer-package" "$UV_CONFIG_FILE" || echo "[exclude-newer-package]" >> "$UV_CONFIG_FILE"',
+                f'grep -q "^.{table}" "$UV_CONFIG_FILE" || echo "[{table}]" >> "$UV_CONFIG_FILE"',
                 f'echo \'{name} = "{moved}"\' >> "$UV_CONFIG_FILE"',
             ),
             lesson=f"{name} has to be newer than the commit",
