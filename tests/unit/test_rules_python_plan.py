@@ -82,6 +82,18 @@ def test_later_attempts_differ_and_end(tmp_path: Path) -> None:
     assert plan_of(context_of(tmp_path, PROJECT, attempt=4)).exhausted
 
 
+def test_with_one_interpreter_every_attempt_still_differs(tmp_path: Path) -> None:
+    base = Base(["3.8"])
+    plans = [plan_of(context_of(tmp_path, PROJECT, attempt=attempt), base) for attempt in (1, 2, 3)]
+    assert len({commands(plan) for plan in plans}) == 3
+    assert [plan.exhausted for plan in plans] == [False, False, True]
+
+
+def test_a_lesson_on_the_interpreter_is_followed(tmp_path: Path) -> None:
+    context = context_of(tmp_path, PROJECT, date="2024-06-01", attempt=2, lessons=("python<=3.8: older code",))
+    assert "--python /opt/python/3.8/" in commands(plan_of(context))
+
+
 def test_an_interpreter_newer_than_the_commit_moves_the_date_and_relaxes_pins(tmp_path: Path) -> None:
     files = PROJECT | {
         "requirements-test.txt": "pytest==5.4.1\nnumpy\n",

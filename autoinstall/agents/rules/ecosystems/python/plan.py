@@ -12,6 +12,7 @@ from autoinstall.agents.rules.ecosystems.python.knowledge import breaks, floors,
 from autoinstall.agents.rules.ecosystems.python.model import SetRole, requirement_name
 from autoinstall.agents.rules.ecosystems.python.sources import Sources, relaxed, tidy
 from autoinstall.sandbox.contract import Sandbox
+from autoinstall.values import Value
 
 VENV = "/opt/venv"
 CONFIG = f"{VENV}/uv.toml"
@@ -28,29 +29,45 @@ _AFTER_INTERPRETER = timedelta(days=270)
 _LIBRARIES = frozenset(("numpy", "scipy", "oldest-supported-numpy", "torch", "pyarrow", "pandas"))
 """Required by builds and by the code alike: what the code was installed with stays."""
 
-_LAST_ATTEMPT = 4
 
-
-class Variant:
+class Variant(Value):
     """What is different from attempt to attempt.
 
     Attributes:
         dated: releases newer than the commit are left out.
         locked: the lock file's versions are kept to.
         editable: the project is installed in place.
-        other_interpreter: the second choice of interpreters.
         contemporary: the interpreter was out when the commit was made, so pins of its time can be kept to.
+        exhausted: there is no further variant.
     """
 
-    def __init__(self, attempt: int, choices: tuple[Choice, ...], requires: str, date: datetime) -> None:
-        second = len(choices) > 1 and allows(requires, choices[1].interpreter.minor)
-        self.other_interpreter = attempt == 2 and second
-        self.dated = attempt in (1, 4) or self.other_interpreter
-        self.locked = attempt == 1
-        self.editable = attempt < _LAST_ATTEMPT
-        self.choice = choices[1] if self.other_interpreter else choices[0]
-        self.contemporary = newest_before(self.choice.interpreter.minor, date)
-        self.exhausted = attempt >= _LAST_ATTEMPT
+    choice: Choice
+    dated: bool = True
+    locked: bool = False
+    editable: bool = True
+    contemporary: bool = True
+    exhausted: bool = False
+
+
+def variant_of(context: Context, choices: tuple[Choice, ...], requires: str) -> Variant:
+    """The variant of `context.attempt`: what most likely works first, then what differs from it in one thing."""
+    first, *rest = choices
+    second = next((choice for choice in rest if allows(requires, choice.interpreter.minor)), None)
+    variants = [Variant(choice=first, locked=True)]
+    if any("python<=" in lesson for lesson in context.lessons):
+        # The lesson has put another interpreter first than in the attempt that it comes from.
+        variants.append(Variant(choice=first))
+    elif second is not None:
+        variants.append(Variant(choice=second))
+    variants.append(Variant(choice=first, dated=False))
+    variants.append(Variant(choice=first, editable=False))
+    chosen = variants[min(context.attempt, len(variants)) - 1]
+    return chosen.model_copy(
+        update={
+            "contemporary": newest_before(chosen.choice.interpreter.minor, context.repository.commit_date),
+            "exhausted": context.attempt >= len(variants),
+        }
+    )
 
 
 def build_plan(context: Context, sources: Sources, sandbox: Sandbox) -> Plan:
@@ -61,7 +78,7 @@ def build_plan(context: Context, sources: Sources, sandbox: Sandbox) -> Plan:
             steps=(Step(command="command -v python3", why="No Python 3 interpreter is in the base image"),),
             exhausted=True,
         )
-    variant = Variant(context.attempt, choices, sources.main.requires_python, context.repository.commit_date)
+    variant = variant_of(context, choices, sources.main.requires_python)
     return Plan(
         steps=tuple(_steps(context, sources, variant)),
         env=_env(sources, sandbox),
