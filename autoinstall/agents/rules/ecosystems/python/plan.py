@@ -26,6 +26,9 @@ _MARGIN = timedelta(days=1)
 _AFTER_INTERPRETER = timedelta(days=270)
 """How long after an interpreter's release the last of the common distributions have wheels for it."""
 
+_OPTIONAL_SECONDS = 240.0
+"""Limit of a step that targets may do without; it must not eat up the attempt by building a large library."""
+
 _LIBRARIES = frozenset(("numpy", "scipy", "oldest-supported-numpy", "torch", "pyarrow", "pandas"))
 """Required by builds and by the code alike: what the code was installed with stays."""
 
@@ -268,6 +271,7 @@ def _tools(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
             why=f"The project is worked on with {name}",
             fallback=(_join(INSTALL, shlex.quote(wanted)), _join(INSTALL, distribution)),
             optional=True,
+            timeout=_OPTIONAL_SECONDS,
         )
 
 
@@ -296,6 +300,7 @@ def _optional(sources: Sources, variant: Variant, locked: bool) -> Iterator[Step
         command=_join(INSTALL, constraints, option.strip(), shlex.quote(f"{place}[{','.join(extras)}]")),
         why="Optional features that tests may exercise",
         optional=True,
+        timeout=_OPTIONAL_SECONDS,
         fallback=(singly,),
     )
 
