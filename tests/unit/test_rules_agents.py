@@ -12,7 +12,7 @@ from autoinstall.agents.contract import Assignment, Repository
 from autoinstall.agents.rules.choice import choose
 from autoinstall.agents.rules.contract import Candidate, Context, Plan, Repair, Step
 from autoinstall.agents.rules.goal_setter import RulesGoalSetter
-from autoinstall.agents.rules.installer import RulesInstaller
+from autoinstall.agents.rules.installer import RulesInstaller, _joined
 from autoinstall.agents.scripted import ScriptedJudge
 from autoinstall.errors import BadProposal, NothingToSetUp
 from autoinstall.proposals import check_proposal
@@ -243,6 +243,12 @@ class TestInstaller:
         assert report.stop is StopReason.DONE
         assert commands == ["lang install", "lang test"]
         assert report.recipe.env == {"LANG_HOME": "/opt/lang"}
+
+    def test_search_paths_of_several_plans_are_joined(self) -> None:
+        assert _joined("/opt/node/bin:/usr/bin:/bin", "/opt/venv/bin:/usr/bin:/bin") == (
+            "/opt/node/bin:/opt/venv/bin:/usr/bin:/bin"
+        )
+        assert _joined("/opt/venv/bin:/usr/bin", "") == "/opt/venv/bin:/usr/bin"
 
     def test_failing_step_is_repaired_and_run_again(self, tmp_path: Path) -> None:
         responses: Responses = {

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from autoinstall.agents.contract import Repository
 from autoinstall.agents.rules.contract import Context, EvidenceCommand, Findings, Source
-from autoinstall.agents.rules.ecosystems.python import knowledge
+from autoinstall.agents.rules.ecosystems.python import PythonEcosystem, knowledge
 from autoinstall.agents.rules.ecosystems.python.environments import test_environments as environments
 from autoinstall.agents.rules.ecosystems.python.environments import tox_pythons
 from autoinstall.agents.rules.ecosystems.python.interpreter import Interpreter, allows, ranked
@@ -25,6 +25,8 @@ from autoinstall.agents.rules.ecosystems.python.model import SetRole
 from autoinstall.agents.rules.ecosystems.python.requirements import name_of_url, parse_conda, parse_file
 from autoinstall.agents.rules.ecosystems.python.sources import Sources, relaxed, tidy
 from autoinstall.agents.rules.ecosystems.python.suite import find_suite, plain_test_command
+from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.sandbox.scripted import ScriptedProvider
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
 
@@ -437,3 +439,29 @@ def test_tables_are_valid() -> None:
         assert plugin is not None
         Requirement(plugin)
     assert {"3.8", "3.13"} <= knowledge.interpreter_dates().keys()
+
+
+@pytest.mark.parametrize(
+    ("main", "other", "expected"),
+    [
+        ("import argparse\n", "", True),
+        ("from tool.cli import run\n", "import click\n", True),
+        ("from .cli import run\n", "import click\n", True),
+        ("from . import cli\n", "import click\n", True),
+        ("import sys\nprint(sys.argv)\n", "import click\n", False),
+    ],
+)
+def test_help_is_only_asked_of_programs_that_parse_options(
+    tmp_path: Path, main: str, other: str, expected: bool
+) -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "tool"\nversion = "1"\n[build-system]\nrequires = ["setuptools"]\n',
+        "tool/__init__.py": "",
+        "tool/__main__.py": main,
+        "tool/cli.py": other,
+    }
+    provider = ScriptedProvider()
+    with provider.open(SandboxSpec(image=provider.ensure_base().digest)) as sandbox:
+        found = PythonEcosystem().candidates(context_of(tree_of(tmp_path, **files)), sandbox)
+        commands = {candidate.goal.command for candidate in found}
+    assert ("python -m tool --help" in commands) is expected

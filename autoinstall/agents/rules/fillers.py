@@ -34,6 +34,8 @@ _ALWAYS = (
 def fillers(tree: Tree) -> Iterator[Candidate]:
     """Syntax checks of single files, at most a handful of each kind, the shallowest files first."""
     for suffix, command, description, category in _CHECKS:
+        if suffix == ".js" and tree.has("package.json"):
+            continue  # a bundler may take as a module what node takes for a script
         paths = sorted((path for path in tree.files if path.endswith(suffix)), key=lambda path: (path.count("/"), path))
         for path in paths[:_PER_CHECK]:
             yield Candidate(

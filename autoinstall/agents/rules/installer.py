@@ -110,7 +110,7 @@ class RulesInstaller:
             shop.run(packages)
         for plan in plans:
             for name, value in plan.env.items():
-                sandbox.set_env(name, value)
+                sandbox.set_env(name, _joined(value, sandbox.recipe.env.get(name, "")) if name == "PATH" else value)
             for mock in plan.mocks:
                 shop.declare(mock)
             for step in plan.steps:
@@ -188,6 +188,12 @@ def relevant(context: Context, detected: Sequence[Ecosystem]) -> list[Ecosystem]
         return sorted(detected, key=lambda item: -shares[item.name])
     others = [ecosystem for ecosystem in detected if ecosystem not in needed and shares[ecosystem.name] >= MIN_SHARE]
     return [*sorted(needed, key=lambda item: -shares[item.name]), *others]
+
+
+def _joined(path: str, earlier: str) -> str:
+    """What `path` has more goes in front of an earlier one: each plan was made before the others set theirs."""
+    known = earlier.split(":") if earlier else []
+    return ":".join([*(part for part in path.split(":") if part not in known), *known])
 
 
 def _succeeded(result: CommandResult) -> bool:

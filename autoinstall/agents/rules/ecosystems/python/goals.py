@@ -23,6 +23,10 @@ _NOT_HERE = frozenset(("winreg", "msvcrt", "tkinter", "curses", "idlelib", "turt
 """Modules of other systems, of a display, or of very large libraries."""
 
 _MAX_READ = 200
+_OPTION_PARSER = re.compile(r"\b(?:argparse|click|typer|docopt|optparse|fire|cyclopts|cleo|getopt|absl|clize|plac)\b")
+_IMPORT = re.compile(
+    r"(?m)^\s*(?:from\s+(?P<dots>\.*)(?P<module>[\w.]*)\s+import\s+(?P<names>[^#\n]+)|import\s+[\w.]+)"
+)
 _PASSING = "at least 90% of the tests pass"
 _FILES = 5
 _SCRIPTS = 3
@@ -119,7 +123,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
             (60 if main else 50) - 6 * rank,
             Evidence(path=path, line=1, text=f"top-level name {name}"),
         )
-        if tree.has(f"{place}/__main__.py"):
+        if tree.has(f"{place}/__main__.py") and _takes_options(tree, project, f"{place}/__main__.py"):
             yield _candidate(
                 f"python -m {name} --help",
                 "Prints the usage of the program and its options, without a traceback.",
@@ -178,8 +182,8 @@ def _scripts(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
     for rank, (name, target) in enumerate(list(project.scripts.items())[:_SCRIPTS]):
         module = target.split(":")[0].strip()
         path = _module_path(tree, project, module)
-        source = tree.read(path) if path else ""
-        parses = re.search(r"argparse|click|typer|docopt|optparse|fire\b|cyclopts|cleo|getopt", source) is not None
+        if path is None or not _takes_options(tree, project, path):
+            continue
         line = next(
             (
                 Evidence(path=manifest, line=tree.find_line(manifest, name), text=f"{name} = {target}")
@@ -192,9 +196,26 @@ def _scripts(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
             f"{name} --help",
             "Prints the usage of the command and its options, without a traceback.",
             Category.RUN,
-            (66 if parses else 46) - 4 * rank,
+            66 - 4 * rank,
             line,
         )
+
+
+def _takes_options(tree: Tree, project: PythonProject, path: str) -> bool:
+    """Whether a program understands `--help`: it, or a module of the project that it imports, parses options."""
+    source = tree.read(path)
+    if _OPTION_PARSER.search(source):
+        return True
+    package = posixpath.dirname(path).removeprefix(project.source_dir).strip("/").replace("/", ".")
+    for match in _IMPORT.finditer(source):
+        dots, module, names = match["dots"] or "", match["module"] or "", (match["names"] or "").replace("(", " ")
+        parent = package.rsplit(".", len(dots) - 1)[0] if len(dots) > 1 else package
+        whole = ".".join(part for part in (parent if dots else "", module) if part)
+        candidates = [whole, *(f"{whole}.{name.strip()}" for name in names.split(",") if name.strip().isidentifier())]
+        paths = (_module_path(tree, project, name) for name in candidates if name)
+        if any(found and found != path and _OPTION_PARSER.search(tree.read(found)) for found in paths):
+            return True
+    return False
 
 
 def _module_path(tree: Tree, project: PythonProject, module: str) -> str | None:
