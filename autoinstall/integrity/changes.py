@@ -1,4 +1,4 @@
-"""What a set-up changed, as the engine tells it: the check looks at nothing else."""
+"""What a set-up changed, as the engine tells it: beside tracked files, the check looks at nothing else."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -34,20 +34,12 @@ class Changes:
 
     def __init__(self, paths: Collection[str], tracked: Collection[str]) -> None:
         self.paths = paths
-        self.around = {path[:end] for path in paths for end in range(1, len(path)) if path[end] == "/"}
-        """Changed directories that something changed in."""
         self._tracked = tracked
 
     def may_include(self, path: str) -> bool:
         """Whether what lies at a real path may differ from the initial state."""
         inside = path.removeprefix(f"{WORKSPACE}/")
         return path in self.paths or _is_bulk(path) or (inside != path and inside not in self._tracked)
-
-    def in_workspace(self) -> list[str]:
-        """Those below /workspace, relative; the repository's own data aside."""
-        prefix = f"{WORKSPACE}/"
-        inside = (path.removeprefix(prefix) for path in self.paths if path.startswith(prefix))
-        return sorted(path for path in inside if ".git" not in path.split("/"))
 
 
 def _is_bulk(path: str) -> bool:

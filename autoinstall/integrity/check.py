@@ -28,7 +28,7 @@ def check_integrity(
         sandbox: of the committed image.
         checkout: the pristine tree on the host.
         changed: what the image holds beyond the initial state: `Sandbox.changed_paths` of the attempt after its
-            commit, which `noteworthy` may have thinned. What the container's own start changed is added here.
+            commit, which `noteworthy` may have thinned. What services changed as they started is added here.
         mocks: what the installer declared.
         allow_modified: globs of tracked files that may differ beside those of integrity.toml; never tests.
 
@@ -36,8 +36,10 @@ def check_integrity(
         Infrastructure: a sandbox failed.
     """
     tracked = manifest(checkout)
-    changes = Changes(noteworthy(sandbox.changed_paths(), tracked) | frozenset(changed), tracked)
-    comparison = compare(sandbox, checkout, tracked, changes, allow_modified)
+    # Of a sandbox without services nothing has run yet, and listing changes costs an engine seconds on a busy host.
+    started = noteworthy(sandbox.changed_paths(), tracked) if sandbox.recipe.services else frozenset[str]()
+    changes = Changes(started | frozenset(changed), tracked)
+    comparison = compare(sandbox, checkout, tracked, allow_modified)
     files = Files(sandbox)
     env = sandbox.recipe.env
     executables = Executables(files, changes, tracked, env.get("PATH", ""))

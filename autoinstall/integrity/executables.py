@@ -162,7 +162,7 @@ def path_files(files: Files, changes: Changes, prefixes: Sequence[str]) -> Itera
 def _recorded(files: Files, path: str) -> bool:
     site, name = posixpath.split(path)
     records = files.find(site, "-maxdepth", "2", "-name", "RECORD", containing=f"{name},sha256=")
-    return any(f"{name},sha256=" in files.text(record) for record in records)
+    return any(f"{name},sha256=" in files.text(record) for record, _ in records)
 
 
 def _script(arguments: Sequence[str]) -> str | None:

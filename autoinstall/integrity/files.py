@@ -22,7 +22,7 @@ class Files:
         self.sandbox = sandbox
         self._stats: dict[str, PathStat | None] = {}
         self._entries: dict[str, TreeEntry | None] = {}
-        self._found: dict[str, tuple[str, ...]] = {}
+        self._found: dict[str, tuple[tuple[str, str], ...]] = {}
 
     def look(self, paths: Iterable[str]) -> None:
         """Look at many paths at once, so that `stat` knows them."""
@@ -87,16 +87,20 @@ class Files:
         entry = self.resolve(path)[1]
         return entry.content.decode("utf-8", "replace") if entry is not None else ""
 
-    def find(self, *arguments: str, containing: str) -> tuple[str, ...]:
-        """Files that `find` names and that contain a text.
+    def find(self, *arguments: str, containing: str) -> tuple[tuple[str, str], ...]:
+        """Files that `find` names with each line of theirs that contains a text.
 
         The container is asked only where to look: what is there is read by the engine.
         """
-        words = ["/usr/bin/find", *arguments, "-exec", "/usr/bin/grep", "-lF", containing, "{}", "+"]
+        words = ["/usr/bin/find", *arguments, "-exec", "/usr/bin/grep", "-HF", "-e", containing, "{}", "+"]
         command = f"{shlex.join(words)} 2>/dev/null | head -5000"
         if command not in self._found:
             output = self.sandbox.run(command, timeout=60).output
-            self._found[command] = tuple(line for line in output.split("\n") if line.startswith("/"))
+            self._found[command] = tuple(
+                (path, text)
+                for path, _, text in (line.partition(":") for line in output.split("\n"))
+                if path[:1] == "/"
+            )
         return self._found[command]
 
 

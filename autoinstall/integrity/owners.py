@@ -33,10 +33,13 @@ class Owners:
         """Why nobody trustworthy owns a script; empty where somebody does."""
         if any(marker.encode() in script.content[:2048] for marker in integrity_table().generated):
             return ""
-        complaints = [complaint for complaint in (self._node(script), self._python(script)) if complaint is not None]
-        if "" in complaints or self._debian(script):
-            return ""
-        return complaints[0] if complaints else "no package manager put it there"
+        complaint: str | None = None
+        for owner in (self._node, self._python):
+            found = owner(script)
+            if found == "":
+                return ""
+            complaint = complaint or found
+        return "" if self._debian(script) else complaint or "no package manager put it there"
 
     def _debian(self, script: TreeEntry) -> bool:
         """Whether a package of Debian's brought it as it is; conffiles count as they were brought."""
@@ -46,7 +49,7 @@ class Owners:
         records = self.files.find("/var/lib/dpkg/info", "-name", "*.md5sums", containing=f"{digest}  ")
         return any(
             not lines.isdisjoint(self.files.text(record).splitlines())
-            for record in records
+            for record, _ in records
             if posixpath.dirname(record) == "/var/lib/dpkg/info"
         )
 
@@ -103,7 +106,12 @@ class Owners:
         if posixpath.basename(directory) not in {"bin", "sbin"}:
             return None
         prefix = posixpath.dirname(directory)
-        records = self.files.find(f"{prefix}/lib", "-maxdepth", "4", "-name", "RECORD", containing=f"/bin/{name},")
+        # One question serves every script of the prefix, unless it has more of them than the output of a run can hold.
+        for text in ("../bin/", f"/bin/{name},"):
+            found = self.files.find(f"{prefix}/lib", "-maxdepth", "4", "-name", "RECORD", containing=text)
+            records = tuple(dict.fromkeys(path for path, line in found if f"/bin/{name}," in line))
+            if records:
+                break
         for path in records:
             site = _SITE.match(path)
             if site is None:

@@ -15,7 +15,7 @@ from autoinstall.integrity.files import Files
 from autoinstall.integrity.table import integrity_table, matches
 from autoinstall.sandbox.contract import SandboxSpec, WorkspaceSource
 from autoinstall.sandbox.scripted import Answer, Call, File, ScriptedProvider, ScriptedSandbox
-from autoinstall.values import Category, Goal, Mock, MockKind
+from autoinstall.values import Category, Goal, Mock, MockKind, Probe, ProbeKind, Service
 
 FILES = {
     "thing.py": "def main(): return 1\n",
@@ -32,9 +32,11 @@ NPM = Goal(command="npm test", description="All tests of it pass", category=Cate
 def _find(call: Call) -> Answer:
     """As much of `find` as the check asks for."""
     words = shlex.split(call.command)
-    root, name, text = words[1], words[words.index("-name") + 1], words[words.index("-lF") + 1]
-    paths = {entry.path for entry in call.sandbox.read_tree([root]) if text.encode() in entry.content}
-    return "\n".join(sorted(path for path in paths if fnmatch(path.rpartition("/")[2], name)))
+    root, name, text = words[1], words[words.index("-name") + 1], words[words.index("-e") + 1]
+    found = [entry for entry in call.sandbox.read_tree([root]) if fnmatch(entry.path.rpartition("/")[2], name)]
+    return "\n".join(
+        f"{entry.path}:{line}" for entry in found for line in entry.content.decode().splitlines() if text in line
+    )
 
 
 @pytest.fixture
@@ -62,7 +64,8 @@ Check = Callable[..., IntegrityReport]
 @pytest.fixture
 def check(sandbox: ScriptedSandbox, checkout: Path) -> Check:
     def run(*targets: Goal, **arguments: object) -> IntegrityReport:
-        return check_integrity(sandbox, checkout, targets or (PYTEST,), (), **arguments)  # type: ignore[arg-type]
+        changed = sandbox.changed_paths()
+        return check_integrity(sandbox, checkout, targets or (PYTEST,), changed, **arguments)  # type: ignore[arg-type]
 
     return run
 
@@ -207,15 +210,13 @@ def test_a_large_binary_is_not_read_in_full(sandbox: ScriptedSandbox) -> None:
 
 def test_a_directory_that_was_made_anew(sandbox: ScriptedSandbox, checkout: Path) -> None:
     """Of one that was deleted the engine lists what it holds now, and no more what it held."""
-    (checkout / "tests/more").mkdir()
-    (checkout / "tests/more/test_b.py").write_text("", encoding="utf-8")
     del sandbox.files["/workspace/tests/test_thing.py"]
     sandbox.files["/workspace/tests/data"] = File(b"")
     # As an engine lists it that shows directories instead of what was in them.
     sandbox._initial = dict(sandbox.files)
     changed = ("/workspace", "/workspace/tests", "/workspace/tests/data")
     report = check_integrity(sandbox, checkout, (PYTEST,), changed)
-    assert {violation.path for violation in report.tampered} == {"tests/test_thing.py", "tests/more/test_b.py"}
+    assert {violation.path for violation in report.tampered} == {"tests/test_thing.py"}
 
 
 def test_a_directory_that_became_a_link(sandbox: ScriptedSandbox, checkout: Path) -> None:
@@ -306,3 +307,10 @@ def test_the_table_is_sound() -> None:
     assert matches("a/b/test_x.py", table.tests)
     assert matches("package-lock.json", table.allowed)
     assert not matches("src/main.py", (*table.tests, *table.allowed))
+
+
+def test_what_services_change_as_they_start(sandbox: ScriptedSandbox, checkout: Path) -> None:
+    sandbox._update(services=(Service(name="web", command="true", probe=Probe(kind=ProbeKind.COMMAND, target="true")),))
+    sandbox.write_file("tests/test_thing.py", b"")
+    report = check_integrity(sandbox, checkout, (PYTEST,), ())
+    assert [violation.kind for violation in report.tampered] == [ViolationKind.TEST_CHANGED]
