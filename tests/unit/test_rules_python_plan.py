@@ -157,7 +157,7 @@ def test_goals_have_evidence_and_a_description_that_can_fail(tmp_path: Path) -> 
     files = PROJECT | {
         "setup.cfg": "[flake8]\nmax-line-length=100\n",
         "thing/core.py": "x = 1\n",
-        "thing/__main__.py": "",
+        "thing/__main__.py": "import argparse\n",
     }
     found = list(PythonEcosystem().candidates(context_of(tmp_path, files), cast(Sandbox, Base())))
     goals = {candidate.goal.command: candidate.goal for candidate in found}
