@@ -47,9 +47,7 @@ def test_error_codes_are_distinct_and_errors_survive_pickling() -> None:
     from autoinstall import errors
 
     kinds = [
-        kind
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.AutoinstallError)
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.AutoinstallError)
     ]
     assert len({kind.code for kind in kinds}) == len(kinds)
     copy = pickle.loads(pickle.dumps(errors.DiskFull("No room.", hint="Make some.")))
