@@ -52,12 +52,11 @@ class Executables:
             if path in seen:
                 continue
             seen.add(path)
-            chain = self.files.chain(path)
-            if not any(self.changes.may_include(self.files.real(link)) for link in chain):
+            if not self._is_listed(path):
                 continue
             file = self.files.resolve(path)[1]
-            if file is not None and (detail := self._complaint(chain, file)):
-                yield Violation(kind=ViolationKind.STUB, path=chain[0], detail=detail)
+            if file is not None and (detail := self._complaint(path, file)):
+                yield Violation(kind=ViolationKind.STUB, path=path, detail=detail)
 
     def interpreters(self) -> tuple[str, ...]:
         """Prefixes (/usr, /opt/venv, …) of the Pythons on the PATH, links of virtual environments not followed."""
@@ -107,8 +106,16 @@ class Executables:
             return ()
         return [str(scripts[key]) for key in (f"pre{name}", name, f"post{name}") if key in scripts]
 
-    def _complaint(self, chain: tuple[str, ...], file: TreeEntry) -> str:
-        name = posixpath.basename(chain[0])
+    def _is_listed(self, path: str) -> bool:
+        """Whether the program, or a link on the way to it, is among the changes."""
+        ends = (path, self.files.end(path))
+        return self._any_listed(ends) or self._any_listed(self.files.chain(path))
+
+    def _any_listed(self, links: Iterable[str]) -> bool:
+        return any(self.changes.may_include(self.files.real(link)) for link in links)
+
+    def _complaint(self, path: str, file: TreeEntry) -> str:
+        name = posixpath.basename(path)
         inside = in_workspace(file.path)
         if inside is not None and inside in self.tracked:
             return ""

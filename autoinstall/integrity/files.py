@@ -76,11 +76,17 @@ class Files:
             chain.append(posixpath.normpath(posixpath.join(posixpath.dirname(chain[-1]), target)))
         return tuple(chain)
 
-    def resolve(self, path: str) -> tuple[tuple[str, ...], TreeEntry | None]:
-        """The chain of `path`, and the file at its end."""
-        chain = self.chain(path)
-        entry = self.entry(chain[-1])
-        return chain, entry if entry is not None and entry.kind == "file" else None
+    def end(self, path: str) -> str:
+        """Where `path` leads in the end; costs less than the way there."""
+        path = posixpath.normpath(path)
+        found = self.stat(path)
+        return found.target or path if found is not None else path
+
+    def resolve(self, path: str) -> tuple[str, TreeEntry | None]:
+        """The end of `path`, and the file there."""
+        end = self.end(path)
+        entry = self.entry(end)
+        return end, entry if entry is not None and entry.kind == "file" else None
 
     def text(self, path: str) -> str:
         """Text of a file, links followed; empty where there is none."""

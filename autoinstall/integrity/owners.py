@@ -61,7 +61,7 @@ class Owners:
             resolved, file = self.files.resolve(posixpath.join(posixpath.dirname(path), shim["target"]))
             if file is None:
                 return "its shim leads nowhere"
-            path = resolved[-1]
+            path = resolved
         match = _NODE_PACKAGE.match(path)
         if match is None:
             return None

@@ -140,6 +140,8 @@ def _stat(api: "APIClient", container: str, path: str) -> PathStat | None:
         )
         if response.status_code == 404:
             return None
+        if response.status_code == 500 and next(read_tree(api, container, [path], max_bytes=1), None) is None:
+            return None  # only an archive's answer says what is wrong: links that lead round in circles
         client._raise_for_status(response)
         found = json.loads(b64decode(response.headers[_STAT_HEADER]))
     mode = int(found["mode"])
@@ -163,8 +165,10 @@ def _entries(api: "APIClient", container: str, path: PurePosixPath, max_bytes: i
     with engine_errors(f"read {path} from the sandbox", sandbox=True):
         try:
             chunks, _ = api.get_archive(container, str(path))
-        except docker.errors.NotFound as error:
-            absent = error
+        except docker.errors.APIError as error:
+            if not isinstance(error, docker.errors.NotFound) and "too many links" not in str(error.explanation):
+                raise
+            absent = docker.errors.NotFound(str(error))  # links that lead round in circles lead to nothing
         else:
             parent = path.parent
             with _Reader(chunks) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
