@@ -61,7 +61,7 @@ def failure_of(error: BaseException) -> Failure:
         if isinstance(error, Infrastructure):
             return Failure(outcome=Outcome.INFRASTRUCTURE, code=error.code, reason=reason)
         return Failure(outcome=Outcome.UNKNOWN, code=error.code, reason=reason)
-    if isinstance(error, KeyboardInterrupt | SystemExit):
+    if not isinstance(error, Exception):  # an interrupt, an exit, an orchestrator's signal to end
         return Failure(outcome=Outcome.CANCELLED, code=Cancelled.code, reason="The run was interrupted.")
     reason = redact(f"Unexpected {type(error).__name__}: {error}")
     return Failure(outcome=Outcome.INFRASTRUCTURE, code="internal_error", reason=reason)
