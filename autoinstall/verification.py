@@ -5,6 +5,7 @@ for somebody who uses the environment. Two runs never share a container.
 """
 
 from collections.abc import Collection, Sequence
+from time import monotonic
 
 from autoinstall.agents.contract import Judge
 from autoinstall.errors import ServiceNotReady
@@ -28,8 +29,11 @@ from autoinstall.values import (
     Verdict,
 )
 
-BASELINE_SECONDS = 300.0
+BASELINE_SECONDS = 180.0
 """At most this long may one goal take on the untouched sandbox; what has not matched by then is not trivial."""
+
+BASELINE_TOTAL_SECONDS = 600.0
+"""After this long no further sandbox is started for the baseline."""
 
 TAIL_CHARACTERS = 4000
 """How much of a failing command's output is kept in a verification."""
@@ -106,16 +110,22 @@ def baseline(
     """Every goal on the untouched initial state `image`, in their order.
 
     A sandbox serves the next goal only while nothing that matters has changed in it. Set-up goals are not run: they
-    change the environment by definition, so whether they work now says nothing; they come back as `UNKNOWN`.
+    change the environment by definition, so whether they work now says nothing; they come back as `UNKNOWN`. So do goals
+    whose turn had not come when `BASELINE_TOTAL_SECONDS` were over.
 
     Raises:
         Infrastructure: the sandbox failed; no goal is judged by that.
     """
     spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="baseline", owner=owner)
     cap = min(BASELINE_SECONDS, limits.command_seconds or settings.limits.command_seconds)
-    results = {index: _not_run(goal) for index, goal in enumerate(goals) if goal.category is Category.SETUP}
+    setup = "set-up goals are not part of the baseline"
+    results = {index: _not_run(goal, setup) for index, goal in enumerate(goals) if goal.category is Category.SETUP}
     waiting = [index for index in range(len(goals)) if index not in results]
+    end = monotonic() + BASELINE_TOTAL_SECONDS
     while waiting:
+        if monotonic() > end:
+            results |= {index: _not_run(goals[index], "the baseline's time was over") for index in waiting}
+            break
         with provider.open(spec) as sandbox:
             untouched = sandbox.run(_TRACES).output
             while waiting:
@@ -272,11 +282,11 @@ def failure_outcome(failing: GoalResult) -> Outcome:
     return Outcome.OUT_OF_MEMORY if failing.result.out_of_memory else Outcome.MISMATCH
 
 
-def _not_run(goal: Goal) -> GoalResult:
+def _not_run(goal: Goal, why: str) -> GoalResult:
     return GoalResult(
         goal=goal,
         result=CommandResult(command=goal.command, exit_code=0, output=""),
-        judgement=Judgement(verdict=Verdict.UNKNOWN, reason="not run: set-up goals are not part of the baseline"),
+        judgement=Judgement(verdict=Verdict.UNKNOWN, reason=f"not run: {why}"),
     )
 
 

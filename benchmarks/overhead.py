@@ -60,7 +60,7 @@ def commands_of(run_id: str, data: Path, runs: int) -> list[tuple[str, float | N
 
     goals = rows("goals")
     commands: list[tuple[str, float | None]] = [
-        (str(goal["command"]), 300.0) for goal in goals if goal["category"] != "setup" and goal["baseline"] is not None
+        (str(goal["command"]), 180.0) for goal in goals if goal["category"] != "setup" and goal["baseline"] is not None
     ]
     calls = (
         call["function"]

@@ -183,7 +183,7 @@ def test_no_goal_takes_long_in_the_baseline() -> None:
     provider = ScriptedProvider({"pytest": lambda call: seen.append(call.timeout) or "3 passed in 0.1s"})
     goals = (TEST, TEST.model_copy(update={"timeout": 20.0}))
     baseline(provider, provider.ensure_base().digest, goals, RulesJudge(), settings=Settings(_env_file=None))
-    assert seen == [300.0, 20.0]
+    assert seen == [180.0, 20.0]
 
 
 def test_the_live_check_ends_at_the_first_failure() -> None:
@@ -237,3 +237,13 @@ def make_checkout() -> Callable[[Path], Checkout]:
         )
 
     return make
+
+
+def test_the_baseline_as_a_whole_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autoinstall.verification.BASELINE_TOTAL_SECONDS", -1.0)
+    provider = ScriptedProvider(PASSING)
+    results = baseline(
+        provider, provider.ensure_base().digest, (TEST, RUN), RulesJudge(), settings=Settings(_env_file=None)
+    )
+    assert [result.judgement.verdict for result in results] == [Verdict.UNKNOWN, Verdict.UNKNOWN]
+    assert provider.opened == []

@@ -30,8 +30,9 @@ MIN_SHARE = 0.2
 """An ecosystem with fewer source files than this, relative to the main one's, is set up only if a target needs it."""
 
 
+_PUT_BACK = "git ls-files --modified --deleted -z | sort -zu | xargs -0 -r git checkout -q --"
 _RESTORE = Step(
-    command="git ls-files --modified --deleted -z | sort -zu | xargs -0 -r git checkout -q --",
+    command=f"{_PUT_BACK}; git submodule --quiet foreach --recursive '{_PUT_BACK}'",
     why="Tracked files that a build or a target rewrote are put back: an environment has the sources of its commit.",
     optional=True,
 )

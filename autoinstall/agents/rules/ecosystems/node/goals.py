@@ -394,11 +394,7 @@ def _programs(package: Package, manager: PackageManager, weight: int) -> Iterato
 
 def _tools(package: Package, manager: PackageManager, weight: int) -> Iterator[Candidate]:
     """The project's own tools are installed: weak, for packages that have little else."""
-    named = [
-        (runner.name, runner.packages)
-        for runner in knowledge().runner
-        if runner.name not in ("node:test", "tape", "uvu", "react-scripts")
-    ]
+    named = [(runner.name, runner.packages) for runner in knowledge().runner if runner.shows_version]
     named += [(linter.name, (linter.package,)) for linter in knowledge().linter]
     named += [
         (name, (name,))

@@ -45,12 +45,14 @@ class Ceiling(Value):
 
 
 class Runner(Value):
-    """A test runner: the packages that bring it, and what is put before a single test file's path."""
+    """A test runner: the packages that bring it, what is put before a single test file's path, and whether it answers
+    to `--version`."""
 
     name: str
     packages: tuple[str, ...]
     single: str
     values: tuple[str, ...] = ()
+    shows_version: bool = True
 
 
 class Linter(Value):
