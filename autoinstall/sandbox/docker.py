@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import docker.errors
 from docker.types import LogConfig, Ulimit
 
-from autoinstall.errors import Cancelled, ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
+from autoinstall.errors import Cancelled, DiskFull, ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
 from autoinstall.sandbox import files, images, reaper, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
 from autoinstall.sandbox.contract import PathStat, Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
 from autoinstall.sandbox.engine import check_disk, connect
 from autoinstall.sandbox.exec import Executor, check_variable, script
-from autoinstall.sandbox.labels import ENVIRONMENT_REPOSITORY, Kind
+from autoinstall.sandbox.labels import ATTEMPT_REPOSITORY, Kind
 from autoinstall.sandbox.labels import labels as own_labels
 from autoinstall.sandbox.network import Neighbourhood, remove_container
 from autoinstall.sandbox.pass_through import constant_env, mounts, pass_through_env
@@ -194,7 +194,7 @@ class DockerSandbox:
             return commit(
                 self._api,
                 self._name,
-                repository=ENVIRONMENT_REPOSITORY,
+                repository=ATTEMPT_REPOSITORY,
                 tag=secrets.token_hex(8),
                 labels={**own_labels(Kind.ENVIRONMENT, self._spec.purpose, self._spec.owner), **(labels or {})},
                 entrypoint=(str(services.ENTRYPOINT_FILE),),
@@ -260,7 +260,7 @@ class DockerProvider:
 
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
-        check_disk(self.client, self._settings)
+        self._make_room()
         sandbox = DockerSandbox(self.client, self._settings, spec)
         with self._lock:
             if self._shut_down:
@@ -275,7 +275,7 @@ class DockerProvider:
                 self._open.discard(sandbox)
 
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
-        check_disk(self.client, self._settings)
+        self._make_room()
         locks = self._settings.cache / "locks"
         return workspace.build(self.client.api, base, source, labels=labels, locks=locks)
 
@@ -296,6 +296,19 @@ class DockerProvider:
             except docker.errors.APIError as error:
                 if error.status_code not in (404, 409):
                     raise
+
+    def _make_room(self) -> None:
+        """Where disk is low, what dead runs left goes first.
+
+        Raises:
+            DiskFull: that was not enough.
+        """
+        try:
+            check_disk(self.client, self._settings)
+        except DiskFull:
+            removed = self.reap()
+            _logger.warning("Disk is low; removed what dead runs left: %s", ", ".join(removed) or "nothing")
+            check_disk(self.client, self._settings)
 
     def tag(self, snapshot: Snapshot, reference: str) -> Snapshot:
         repository, _, tag = reference.rpartition(":")

@@ -15,6 +15,9 @@ PROCESS = "autoinstall.process"
 KIND = "autoinstall.kind"
 SNAPSHOT = "autoinstall.snapshot"
 
+ATTEMPT_REPOSITORY = "autoinstall/attempt"
+"""Images of attempts that are not accepted yet; they go with the process that made them."""
+
 ENVIRONMENT_REPOSITORY = "autoinstall/environment"
 WORKSPACE_REPOSITORY = "autoinstall/workspace"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from autoinstall.errors import EngineFailed
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.labels import (
+    ATTEMPT_REPOSITORY,
     ENVIRONMENT_REPOSITORY,
     KIND,
     OURS,
@@ -60,7 +61,7 @@ def reap(
 
     Args:
         keep: digests and references of environment images that somebody still needs, such as those that a dataset
-            names. None keeps every tagged one, and only untagged leftovers go.
+            names. None keeps every accepted one; images of attempts that were never accepted go.
         live_owners: owners whose things stay whatever became of the process that made them.
         workspace_days: workspace images older than this go, unless something uses them.
         dry_run: only report what would be removed.
@@ -135,7 +136,7 @@ class _Reaper:
             return int(image["Created"]) < oldest
         if labels.get(KIND) not in (Kind.WORKSPACE, Kind.ENVIRONMENT) or not self._is_abandoned(labels):
             return False
-        if tags and keep is None:
+        if keep is None and any(_repository(tag) != ATTEMPT_REPOSITORY for tag in tags):
             return False
         return not {image["Id"], *tags, *(image.get("RepoDigests") or ())} & set(keep or ())
 
@@ -149,7 +150,7 @@ class _Reaper:
             _logger.warning("%s is not removed: %s", name, error)
 
 
-_OWN_REPOSITORIES = frozenset({ENVIRONMENT_REPOSITORY, WORKSPACE_REPOSITORY})
+_OWN_REPOSITORIES = frozenset({ATTEMPT_REPOSITORY, ENVIRONMENT_REPOSITORY, WORKSPACE_REPOSITORY})
 
 
 def _repository(tag: str) -> str:

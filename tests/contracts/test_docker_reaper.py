@@ -6,10 +6,12 @@ import sys
 import docker
 import pytest
 
+from autoinstall.errors import DiskFull
 from autoinstall.sandbox.contract import SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.sandbox.labels import Kind, current_process, labels
 from autoinstall.sandbox.reaper import reap
+from autoinstall.settings import Settings
 
 pytestmark = pytest.mark.docker
 
@@ -21,29 +23,31 @@ from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.settings import Settings
 provider = DockerProvider(Settings())
 with provider.open(SandboxSpec(image=sys.argv[1], purpose="test", owner=sys.argv[2])) as first:
-    tagged = first.snapshot()
+    accepted = provider.tag(first.snapshot(), "autoinstall/environment:reaper-test")
+with provider.open(SandboxSpec(image=sys.argv[1], purpose="test", owner=sys.argv[2])) as other:
+    attempt = other.snapshot()
 with provider.open(SandboxSpec(image=sys.argv[1], purpose="test", owner=sys.argv[2])) as second:
     second.run("touch /workspace/owned-by-root")
-    print(second.id, tagged.reference, flush=True)
+    print(second.id, accepted.reference, attempt.reference, flush=True)
     time.sleep(600)
 """
 
 
-def killed_worker(image: str, owner: str) -> tuple[str, str]:
-    """Names of the container and of the image that a worker has left behind."""
+def killed_worker(image: str, owner: str) -> tuple[str, str, str]:
+    """Names of what a worker has left behind: a container, an accepted image, and one of an attempt."""
     worker = subprocess.Popen([sys.executable, "-c", WORKER, image, owner], stdout=subprocess.PIPE, text=True)
     assert worker.stdout
-    container, reference = worker.stdout.readline().split()
+    container, reference, attempt = worker.stdout.readline().split()
     worker.kill()
     worker.wait()
     worker.stdout.close()
-    return container, reference
+    return container, reference, attempt
 
 
 def test_only_what_dead_processes_hold_is_removed(
     provider: DockerProvider, workspace_image: Snapshot, engine: docker.DockerClient
 ) -> None:
-    container, reference = killed_worker(workspace_image.digest, "reaper-test")
+    container, reference, attempt = killed_worker(workspace_image.digest, "reaper-test")
     # A user's own container from one of our images, and what a worker on another host holds.
     users = engine.containers.create(reference, ["sleep", "1"])
     foreign_labels = labels(Kind.SANDBOX, "test", "") | {
@@ -57,6 +61,7 @@ def test_only_what_dead_processes_hold_is_removed(
             assert container in report.containers
             assert f"{container}-net" in report.networks
             assert reference not in report.images
+            assert attempt in report.images
             assert live.run("echo alive").output == "alive\n"
         assert not engine.containers.list(all=True, filters={"name": container})
         assert not engine.networks.list(filters={"name": container})
@@ -74,3 +79,13 @@ def test_only_what_dead_processes_hold_is_removed(
                 leftover.remove(force=True)
             except docker.errors.NotFound:
                 continue
+
+
+def test_low_disk_starts_nothing_new(settings: Settings, workspace_image: Snapshot) -> None:
+    no_room = settings.model_copy(update={"engine": settings.engine.model_copy(update={"min_free_mb": 10**9})})
+    provider = DockerProvider(no_room)
+    try:
+        with pytest.raises(DiskFull), provider.open(SandboxSpec(image=workspace_image.digest)):
+            pass
+    finally:
+        provider.close()
