@@ -76,14 +76,15 @@ class NightReport:
             description=self.summary(),
             table=[
                 {
-                    "repository": row.repository,
-                    "commit": (row.commit or "")[:12],
                     "outcome": row.outcome.value if row.outcome else "skipped",
-                    "attempts": row.attempts,
+                    "repository": "/".join(row.repository.rstrip("/").split("/")[-2:]),
                     "held-out": row.held_out,
+                    "tries": row.attempts,
                     "seconds": round(row.seconds),
+                    "reason": row.reason[:120],
                     "environment": row.environment_id or "",
-                    "reason": row.reason[:300],
+                    "commit": (row.commit or "")[:12],
+                    "url": row.repository,
                     "run": flow_run_link(row.flow_run_id),
                 }
                 for row in self.rows
@@ -129,11 +130,13 @@ def repository_report(records: RunRecords, data: Path) -> str:
     if row.warnings:
         lines += ["", "## Warnings", "", *(f"- {_one_line(warning)}" for warning in row.warnings)]
     if records.goals:
-        lines += ["", "## Goals", "", "| | command | kind | expected | verdict |", "|---|---|---|---|---|"]
+        # A list and not a table: the page is narrow, and a table's last columns would be cut off.
+        lines += ["", "## Goals", ""]
         for goal in records.goals:
-            kind = f"{goal.category}{', target' if goal.target else ''}{', trivial' if goal.trivial else ''}"
-            verdict = f"{_MARKS[goal.result.verdict]} {_cell(goal.result.reason)}" if goal.result else ""
-            lines.append(f"| {goal.index} | `{_cell(goal.command)}` | {kind} | {_cell(goal.description)} | {verdict} |")
+            kind = f"{'**target**, ' if goal.target else ''}{goal.category}{', trivial' if goal.trivial else ''}"
+            mark = _MARKS[goal.result.verdict] if goal.result else "–"
+            seen = f" *{_one_line(goal.result.reason)}*" if goal.result else ""
+            lines.append(f"1. {mark} `{_one_line(goal.command)}` ({kind}): {_one_line(goal.description)}{seen}")
     if environment is not None and environment.mocks:
         lines += ["", "## Mocks", "", *(f"- {mock.kind} `{mock.path}`: {mock.reason}" for mock in environment.mocks)]
     for attempt in records.attempts:
@@ -146,10 +149,6 @@ def repository_report(records: RunRecords, data: Path) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _cell(text: str) -> str:
-    return _one_line(text).replace("|", "\\|")[:300]
 
 
 def _fenced(text: str) -> str:
