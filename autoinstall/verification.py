@@ -110,8 +110,8 @@ def baseline(
     """Every goal on the untouched initial state `image`, in their order.
 
     A sandbox serves the next goal only while nothing that matters has changed in it. Set-up goals are not run: they
-    change the environment by definition, so whether they work now says nothing; they come back as `UNKNOWN`. So do goals
-    whose turn had not come when `BASELINE_TOTAL_SECONDS` were over.
+    change the environment by definition, so whether they work now says nothing; they come back as `UNKNOWN`. So do
+    goals whose turn had not come when `BASELINE_TOTAL_SECONDS` were over.
 
     Raises:
         Infrastructure: the sandbox failed; no goal is judged by that.

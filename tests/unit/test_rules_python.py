@@ -17,11 +17,11 @@ from autoinstall.agents.rules.ecosystems.python.interpreter import Interpreter, 
 from autoinstall.agents.rules.ecosystems.python.locks import read_lock
 from autoinstall.agents.rules.ecosystems.python.manifests import (
     find_projects,
-    poetry_specifier,
     read_project,
     requirement_files,
 )
 from autoinstall.agents.rules.ecosystems.python.model import SetRole
+from autoinstall.agents.rules.ecosystems.python.poetry import poetry_specifier
 from autoinstall.agents.rules.ecosystems.python.requirements import name_of_url, parse_conda, parse_file
 from autoinstall.agents.rules.ecosystems.python.sources import Sources, relaxed, tidy
 from autoinstall.agents.rules.ecosystems.python.suite import find_suite, plain_test_command

@@ -13,8 +13,10 @@ from packaging.utils import canonicalize_name
 
 from autoinstall.agents.rules.ecosystems.python.knowledge import role_words
 from autoinstall.agents.rules.ecosystems.python.model import PythonProject, RequirementSet, SetRole
+from autoinstall.agents.rules.ecosystems.python.poetry import poetry_python, poetry_requirement
 from autoinstall.agents.rules.ecosystems.python.requirements import Parsed, parse_file, parse_lines
 from autoinstall.agents.rules.ecosystems.python.setup_script import read_setup_script
+from autoinstall.agents.rules.ecosystems.python.shapes import first_text, mapping, strings
 from autoinstall.tree import Tree
 from autoinstall.values import Evidence
 
@@ -133,14 +135,14 @@ class _Reader:
         return f"{self.root}/{name}" if self.root else name
 
     def read(self) -> PythonProject:
-        project = _mapping(self.pyproject.get("project"))
-        poetry = _mapping(_mapping(self.pyproject.get("tool")).get("poetry"))
-        flit = _mapping(_mapping(self.pyproject.get("tool")).get("flit"))
-        flit_metadata = _mapping(flit.get("metadata"))
-        build = _mapping(self.pyproject.get("build-system"))
+        project = mapping(self.pyproject.get("project"))
+        poetry = mapping(mapping(self.pyproject.get("tool")).get("poetry"))
+        flit = mapping(mapping(self.pyproject.get("tool")).get("flit"))
+        flit_metadata = mapping(flit.get("metadata"))
+        build = mapping(self.pyproject.get("build-system"))
         metadata = dict(self.cfg["metadata"]) if self.cfg.has_section("metadata") else {}
         options = dict(self.cfg["options"]) if self.cfg.has_section("options") else {}
-        name = _first_text(
+        name = first_text(
             project.get("name"),
             poetry.get("name"),
             flit_metadata.get("dist-name"),
@@ -148,18 +150,18 @@ class _Reader:
             self.script.get("name"),
             metadata.get("name"),
         )
-        requires_python = _first_text(
+        requires_python = first_text(
             project.get("requires-python"),
-            _poetry_python(poetry),
+            poetry_python(poetry),
             flit_metadata.get("requires-python"),
             self.script.get("python_requires"),
             options.get("python_requires"),
         )
         classifiers = [
-            *_strings(project.get("classifiers")),
-            *_strings(poetry.get("classifiers")),
-            *_strings(flit_metadata.get("classifiers")),
-            *_strings(self.script.get("classifiers")),
+            *strings(project.get("classifiers")),
+            *strings(poetry.get("classifiers")),
+            *strings(flit_metadata.get("classifiers")),
+            *strings(self.script.get("classifiers")),
             *_cfg_lines(metadata.get("classifiers") or metadata.get("classifier")),
         ]
         self._standard(project)
@@ -174,7 +176,7 @@ class _Reader:
             name=name,
             installable=self._installable(project, poetry, build, options),
             legacy_setup=self.has_script and not build,
-            backend=_first_text(build.get("build-backend")),
+            backend=first_text(build.get("build-backend")),
             build_requires=tuple(self._build_requires(build)),
             requires_python=requires_python,
             classifiers=tuple(classifiers),
@@ -192,10 +194,10 @@ class _Reader:
         build: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> bool:
-        tool = _mapping(self.pyproject.get("tool"))
-        if poetry.get("package-mode") is False or _mapping(tool.get("uv")).get("package") is False:
+        tool = mapping(self.pyproject.get("tool"))
+        if poetry.get("package-mode") is False or mapping(tool.get("uv")).get("package") is False:
             return False
-        if _mapping(tool.get("pdm")).get("distribution") is False:
+        if mapping(tool.get("pdm")).get("distribution") is False:
             return False
         if self.has_script:
             return True
@@ -204,7 +206,7 @@ class _Reader:
         )
 
     def _build_requires(self, build: Mapping[str, Any]) -> list[str]:
-        lines = [*_strings(build.get("requires")), *_strings(self.script.get("setup_requires"))]
+        lines = [*strings(build.get("requires")), *strings(self.script.get("setup_requires"))]
         return parse_lines(lines or ["setuptools", "wheel"], self.tree, self.root).requirements
 
     # --- requirement sets -------------------------------------------------------------------------------------------
@@ -238,13 +240,13 @@ class _Reader:
             self._add(
                 "dependencies",
                 SetRole.RUNTIME,
-                _strings(project.get("dependencies")),
+                strings(project.get("dependencies")),
                 self._evidence(pyproject, "dependencies"),
             )
-        for name, lines in _mapping(project.get("optional-dependencies")).items():
+        for name, lines in mapping(project.get("optional-dependencies")).items():
             evidence = self._evidence(pyproject, f"{name} =", f"extra {name}")
-            self._add(name, role_of(name, SetRole.EXTRA), _strings(lines), evidence, extra=True)
-        groups = _mapping(self.pyproject.get("dependency-groups"))
+            self._add(name, role_of(name, SetRole.EXTRA), strings(lines), evidence, extra=True)
+        groups = mapping(self.pyproject.get("dependency-groups"))
         for name in groups:
             evidence = self._evidence(pyproject, f"{name} =", f"dependency group {name}")
             self._add(name, role_of(name, SetRole.EXTRA), _group(groups, name), evidence)
@@ -253,11 +255,11 @@ class _Reader:
         if not poetry:
             return
         pyproject = "pyproject.toml"
-        main = _mapping(poetry.get("dependencies"))
+        main = mapping(poetry.get("dependencies"))
         required = [line for key, value in main.items() for line in poetry_requirement(key, value, optional=False)]
         self._add("dependencies", SetRole.RUNTIME, required, self._evidence(pyproject, "[tool.poetry.dependencies]"))
-        for name, members in _mapping(poetry.get("extras")).items():
-            wanted = {canonicalize_name(member) for member in _strings(members)}
+        for name, members in mapping(poetry.get("extras")).items():
+            wanted = {canonicalize_name(member) for member in strings(members)}
             lines = [
                 line
                 for key, value in main.items()
@@ -267,10 +269,10 @@ class _Reader:
             evidence = self._evidence(pyproject, f"{name} =", f"extra {name}")
             self._add(name, role_of(name, SetRole.EXTRA), lines, evidence, extra=True)
         groups = {
-            name: _mapping(_mapping(group).get("dependencies")) for name, group in _mapping(poetry.get("group")).items()
+            name: mapping(mapping(group).get("dependencies")) for name, group in mapping(poetry.get("group")).items()
         }
         if poetry.get("dev-dependencies"):
-            groups["dev-dependencies"] = _mapping(poetry.get("dev-dependencies"))
+            groups["dev-dependencies"] = mapping(poetry.get("dev-dependencies"))
         for name, members in groups.items():
             lines = [line for key, value in members.items() for line in poetry_requirement(key, value)]
             evidence = self._evidence(pyproject, f"[tool.poetry.{'' if name == 'dev-dependencies' else 'group.'}{name}")
@@ -280,25 +282,25 @@ class _Reader:
         if not metadata:
             return
         evidence = self._evidence("pyproject.toml", "[tool.flit.metadata]")
-        self._add("dependencies", SetRole.RUNTIME, _strings(metadata.get("requires")), evidence)
-        for name, lines in _mapping(metadata.get("requires-extra")).items():
-            self._add(name, role_of(name, SetRole.EXTRA), _strings(lines), evidence, extra=True)
+        self._add("dependencies", SetRole.RUNTIME, strings(metadata.get("requires")), evidence)
+        for name, lines in mapping(metadata.get("requires-extra")).items():
+            self._add(name, role_of(name, SetRole.EXTRA), strings(lines), evidence, extra=True)
 
     def _tools(self) -> None:
-        tool = _mapping(self.pyproject.get("tool"))
+        tool = mapping(self.pyproject.get("tool"))
         pyproject = "pyproject.toml"
-        for name, lines in _mapping(_mapping(tool.get("pdm")).get("dev-dependencies")).items():
+        for name, lines in mapping(mapping(tool.get("pdm")).get("dev-dependencies")).items():
             evidence = self._evidence(pyproject, "[tool.pdm.dev-dependencies]", f"pdm group {name}")
-            self._add(name, role_of(name, SetRole.DEV), _strings(lines), evidence)
-        uv = _strings(_mapping(tool.get("uv")).get("dev-dependencies"))
+            self._add(name, role_of(name, SetRole.DEV), strings(lines), evidence)
+        uv = strings(mapping(tool.get("uv")).get("dev-dependencies"))
         self._add("dev-dependencies", SetRole.DEV, uv, self._evidence(pyproject, "dev-dependencies"))
-        environments = _mapping(_mapping(tool.get("hatch")).get("envs"))
+        environments = mapping(mapping(tool.get("hatch")).get("envs"))
         if not environments:
-            environments = _mapping(load_toml(self.tree, self._path("hatch.toml")).get("envs"))
+            environments = mapping(load_toml(self.tree, self._path("hatch.toml")).get("envs"))
             pyproject = "hatch.toml" if environments else pyproject
         for name, environment in environments.items():
-            values = _mapping(environment)
-            lines = [*_strings(values.get("dependencies")), *_strings(values.get("extra-dependencies"))]
+            values = mapping(environment)
+            lines = [*strings(values.get("dependencies")), *strings(values.get("extra-dependencies"))]
             evidence = self._evidence(pyproject, f"envs.{name}", f"hatch environment {name}")
             role = role_of(name, SetRole.DEV if name in ("default", "hatch-test") else SetRole.EXTRA)
             self._add(f"hatch {name}", role, lines, evidence)
@@ -325,11 +327,11 @@ class _Reader:
     def _setup_script(self) -> None:
         file = "setup.py"
         for key, role in (("install_requires", SetRole.RUNTIME), ("tests_require", SetRole.TEST)):
-            self._add(key, role, _strings(self.script.get(key)), self._evidence(file, key))
-        for name, lines in _mapping(self.script.get("extras_require")).items():
+            self._add(key, role, strings(self.script.get(key)), self._evidence(file, key))
+        for name, lines in mapping(self.script.get("extras_require")).items():
             if isinstance(name, str) and name and not name.startswith(":"):
                 evidence = self._evidence(file, name, f"extra {name}")
-                self._add(name, role_of(name, SetRole.EXTRA), _strings(lines), evidence, extra=True)
+                self._add(name, role_of(name, SetRole.EXTRA), strings(lines), evidence, extra=True)
 
     # --- what it offers ---------------------------------------------------------------------------------------------
 
@@ -338,7 +340,7 @@ class _Reader:
     ) -> dict[str, str]:
         found: dict[str, str] = {}
         for table in (project.get("scripts"), poetry.get("scripts"), flit.get("scripts")):
-            found |= {name: target for name, target in _mapping(table).items() if isinstance(target, str)}
+            found |= {name: target for name, target in mapping(table).items() if isinstance(target, str)}
         lines: list[str] = []
         if self.cfg.has_section("options.entry_points"):
             lines += self.cfg.get("options.entry_points", "console_scripts", fallback="").splitlines()
@@ -346,7 +348,7 @@ class _Reader:
             lines += self.cfg.get("entry_points", "console_scripts", fallback="").splitlines()
         points = self.script.get("entry_points")
         if isinstance(points, dict):
-            lines += _strings(points.get("console_scripts"))
+            lines += strings(points.get("console_scripts"))
         elif isinstance(points, str):
             section = points.partition("[console_scripts]")[2].partition("[")[0]
             lines += section.splitlines()
@@ -406,76 +408,6 @@ def _is_module(tree: Tree, path: str) -> bool:
     return True
 
 
-def poetry_requirement(name: str, value: object, *, optional: bool = True) -> list[str]:
-    """PEP 508 strings of one entry of a Poetry table; several where it lists several constraints.
-
-    Args:
-        optional: whether entries that only extras ask for are wanted.
-    """
-    if name.lower() == "python":
-        return []
-    entries = value if isinstance(value, list) else [value]
-    lines: list[str] = []
-    for entry in entries:
-        table: Mapping[str, Any] = {"version": entry} if isinstance(entry, str) else _mapping(entry)
-        if table.get("optional") and not optional:
-            continue
-        if isinstance(table.get("path"), str):
-            lines.append(f"./{table['path']}")
-            continue
-        extras = _strings(table.get("extras"))
-        line = name + (f"[{','.join(extras)}]" if extras else "")
-        if table.get("git") or table.get("url"):
-            lines.append(line)
-            continue
-        line += poetry_specifier(str(table.get("version", "*")))
-        markers = [str(table["markers"])] if table.get("markers") else []
-        if table.get("python"):
-            markers += _python_marker(poetry_specifier(str(table["python"])))
-        if table.get("platform"):
-            markers.append(f"sys_platform == '{table['platform']}'")
-        joined = " and ".join(f"({marker})" for marker in markers)
-        lines.append(line + (f" ; {joined}" if joined else ""))
-    return lines
-
-
-def _python_marker(specifier: str) -> list[str]:
-    return [
-        f"python_version {match[1]} '{match[2]}'"
-        for match in re.finditer(r"(>=|<=|==|!=|<|>|~=)\s*(\d+(?:\.\d+)?)", specifier)
-    ]
-
-
-def poetry_specifier(text: str) -> str:
-    """A Poetry constraint (`^1.2`, `~1.2`, `1.*`, `>=1,<2 || >=3`) as a PEP 440 specifier; the last alternative of
-    several is taken."""
-    text = text.rsplit("||", maxsplit=1)[-1].rsplit("|", maxsplit=1)[-1].strip()
-    parts = [part for part in re.split(r"\s*,\s*|\s+(?=[<>=!~^])", text) if part and part != "*"]
-    return ",".join(converted for part in parts for converted in [_poetry_part(part.strip())] if converted)
-
-
-def _poetry_part(part: str) -> str:
-    caret = re.match(r"^([\^~])\s*v?(\d+(?:\.\d+)*)(.*)$", part)
-    if caret and not part.startswith("~="):
-        numbers = [int(number) for number in caret[2].split(".")]
-        if caret[1] == "^":
-            index = next((i for i, number in enumerate(numbers) if number), len(numbers) - 1)
-        else:
-            index = min(1, len(numbers) - 1)
-        upper = [*numbers[:index], numbers[index] + 1]
-        return f">={caret[2]}{caret[3]},<{'.'.join(map(str, upper))}"
-    if re.match(r"^\d", part):
-        return f"=={part}"
-    if part.startswith("=") and not part.startswith("=="):
-        return f"={part}"
-    return part.replace(" ", "")
-
-
-def _poetry_python(poetry: Mapping[str, Any]) -> str:
-    value = _mapping(poetry.get("dependencies")).get("python")
-    return poetry_specifier(value) if isinstance(value, str) else ""
-
-
 def _group(groups: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:
     lines: list[str] = []
     members = groups.get(name)
@@ -485,20 +417,6 @@ def _group(groups: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:
         elif isinstance(member, dict) and isinstance(member.get("include-group"), str) and depth < 10:
             lines += _group(groups, member["include-group"], depth + 1)
     return lines
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _strings(value: object) -> list[str]:
-    if isinstance(value, str):
-        return value.splitlines()
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
-
-
-def _first_text(*values: object) -> str:
-    return next((value for value in values if isinstance(value, str) and value.strip()), "").strip()
 
 
 def _cfg_lines(text: str | None) -> list[str]:
