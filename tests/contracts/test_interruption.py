@@ -1,5 +1,6 @@
 """What a night leaves behind when its process ends early, with a real engine and a real process."""
 
+import contextlib
 import json
 import os
 import signal
@@ -38,7 +39,11 @@ class Night:
         arguments = ["run", str(repository), "--data", str(self.data), "--goals", str(goals)]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli.main", *arguments], env=self._environment, stdout=log, stderr=log
+                [sys.executable, "-m", "cli.main", *arguments],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def wait_for_the_goal(self, engine: docker.DockerClient) -> str:
@@ -77,9 +82,9 @@ def night(tmp_path: Path, source: WorkspaceSource, base: Snapshot) -> Iterator[N
     """A night that is under way."""
     night = Night(tmp_path, Path(source.path), base)
     yield night
-    if night.process.poll() is None:
-        night.process.kill()
-        night.process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(night.process.pid, signal.SIGKILL)  # Prefect's own server too, where it outlived the night
+    night.process.wait()
     night.command("prune")
 
 
