@@ -72,6 +72,7 @@ unit: setup  ## the tests that need neither an engine nor Prefect's server
 
 # Prefect's database of the tests is their own.
 test: check base  ## everything: lint, types, all tests
+	@mkdir -p "$(CACHE)/prefect-tests"
 	@PREFECT_HOME="$(CACHE)/prefect-tests" $(BIN)/pytest $(PYTEST_ARGS)
 
 format: setup  ## put the code into form
