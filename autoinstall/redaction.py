@@ -30,6 +30,11 @@ def redact(text: str, *secrets: str) -> str:
     return _KNOWN.sub(MASK, text)
 
 
+def printable(text: str) -> str:
+    """`text` with control characters spelled out: what somebody wrote into a list must not steer a terminal."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
 def without_userinfo(url: str) -> str:
     """`url` without its user info, the form that rows and images carry. Where ssh is meant (`git@host:path` and
     `ssh://git@host/path`) the user is no secret and part of the address: it is kept, and a password is not."""

@@ -17,7 +17,7 @@ from autoinstall.datasets.records import (
     TrajectoryRecord,
 )
 from autoinstall.ledger import Ledger
-from autoinstall.redaction import redact, without_userinfo
+from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.sandbox.services import start_script
 from autoinstall.values import Limits, Outcome, Trajectory, Usage
 
@@ -55,7 +55,7 @@ def _repository(ledger: Ledger) -> RepositoryRecord:
         run_id=ledger.run_id,
         flow_run_id=ledger.flow_run_id,
         night_id=ledger.night_id,
-        repository=checkout.repository if checkout else redact(without_userinfo(ledger.spec.url)),
+        repository=checkout.repository if checkout else printable(redact(without_userinfo(ledger.spec.url))),
         ref=ledger.spec.ref,
         commit=checkout.commit if checkout else None,
         commit_date=checkout.commit_date if checkout else None,

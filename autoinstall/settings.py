@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
 
 
 def _absolute(path: Path) -> Path:
@@ -30,9 +31,9 @@ class CloneSettings(_Group):
 
     timeout: Seconds = 900
     stall_seconds: Seconds = 60
-    max_size_mb: int = 3000
-    max_files: int = 200_000
-    retries: int = 2
+    max_size_mb: Count = 3000
+    max_files: Count = 200_000
+    retries: Annotated[int, Field(ge=0)] = 2
     submodules: bool = True
 
 
@@ -41,11 +42,11 @@ class LimitSettings(_Group):
 
     command_seconds: Seconds = 900
     attempt_seconds: Seconds = 3600
-    memory_mb: int = 6144
+    memory_mb: Annotated[int, Field(ge=16)] = 6144
     cpus: Annotated[float, Field(gt=0)] = 2
-    pids: int = 4096
-    output_head_bytes: int = 64 * 1024
-    output_tail_bytes: int = 192 * 1024
+    pids: Annotated[int, Field(ge=16)] = 4096
+    output_head_bytes: Count = 64 * 1024
+    output_tail_bytes: Count = 192 * 1024
 
 
 class PassThrough(_Group):

@@ -100,14 +100,14 @@ class Goal(Value):
 class Limits(Value):
     """Bounds of one sandbox and of what runs in it; None means the settings' default.
 
-    Units: seconds, mebibytes, CPUs, processes.
+    Units: seconds, mebibytes (at least 16), CPUs, processes (at least 16).
     """
 
-    command_seconds: float | None = None
-    attempt_seconds: float | None = None
-    memory_mb: int | None = None
-    cpus: float | None = None
-    pids: int | None = None
+    command_seconds: Annotated[float, Field(gt=0)] | None = None
+    attempt_seconds: Annotated[float, Field(gt=0)] | None = None
+    memory_mb: Annotated[int, Field(ge=16)] | None = None
+    cpus: Annotated[float, Field(gt=0)] | None = None
+    pids: Annotated[int, Field(ge=16)] | None = None
 
 
 class RepositorySpec(Value):

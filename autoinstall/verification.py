@@ -320,7 +320,7 @@ def _verdict(runs: Sequence[tuple[GoalResult, ...]]) -> Verification:
             return _failed(failure_outcome(failing), failing, runs)
     if not by_target:
         return Verification(outcome=Outcome.UNKNOWN, reason="There was no target to verify.", runs=tuple(runs))
-    reason = f"All {len(by_target)} targets match in {len(runs)} fresh containers."
+    reason = f"All targets ({len(by_target)}) match in {len(runs)} fresh containers."
     return Verification(outcome=Outcome.VERIFIED, reason=reason, runs=tuple(runs))
 
 

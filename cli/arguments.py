@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from autoinstall.errors import BadInput, InvalidUrl
 from autoinstall.goals_file import read_goals
@@ -25,6 +26,11 @@ def settings_for(data: Path | None = None, agent: Agent | None = None) -> Settin
     """
     try:
         settings = get_settings()
+    except SettingsError as error:
+        raise BadInput(
+            f"The settings are not usable: {error}.",
+            hint='Mappings and lists are JSON, as in AUTOINSTALL_GIT_MIRRORS=\'{"https://github.com/": "file:///srv/"}\'.',
+        ) from None
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise BadInput(

@@ -65,7 +65,13 @@ def run(
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
         spec = spec_of(repository, goals)
+        from autoinstall.checkout import check_url
+        from autoinstall.sandbox.engine import connect
         from cli.progress import flow_session
+
+        # What can be told at once is told before Prefect's server starts, which takes its time.
+        check_url(spec.url)
+        connect(settings).close()
 
         with flow_session(verbose=verbose):
             from flows.build_environment import run_build
@@ -102,8 +108,10 @@ def nightly(
     """
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
+        from autoinstall.sandbox.engine import connect
         from cli.progress import flow_session
 
+        connect(settings).close()
         with flow_session(verbose=verbose):
             from flows.nightly import run_nightly
 

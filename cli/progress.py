@@ -37,6 +37,7 @@ def flow_session(*, verbose: bool) -> Iterator[None]:
     if verbose:
         yield
         return
+    err.print("[dim]starting Prefect…[/]")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     from prefect.logging.configuration import setup_logging
 

@@ -102,7 +102,10 @@ def goal_results(results: Sequence[GoalResult]) -> RenderableType:
 
 def environments(records: Sequence[EnvironmentRecord]) -> Table:
     """One line an environment."""
-    table = Table("id", "repository", "commit", "accepted", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", no_wrap=True, min_width=max((len(record.environment_id) for record in records), default=2))
+    for title in ("repository", "commit", "accepted"):
+        table.add_column(title, overflow="ellipsis", no_wrap=True)
     table.add_column("held-out", justify="right")
     table.add_column("offline")
     for record in records:

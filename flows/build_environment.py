@@ -11,12 +11,13 @@ from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
 from autoinstall.attempts import SetupAttempt
+from autoinstall.checkout import without_credentials
 from autoinstall.datasets.records import RunRecords
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
 from autoinstall.languages import language_of
 from autoinstall.ledger import Ledger
-from autoinstall.redaction import redact, without_userinfo
+from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.rows import run_records
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
@@ -33,7 +34,7 @@ from tasks.verification import measure_quality, verify_attempt
 
 def run_name(url: str) -> str:
     """`owner/name` of a URL, for people who read lists of runs."""
-    path = redact(without_userinfo(url)).rstrip("/").removesuffix(".git")
+    path = printable(redact(without_userinfo(url))).rstrip("/").removesuffix(".git")
     return "/".join(path.replace(":", "/").split("/")[-2:])
 
 
@@ -175,6 +176,7 @@ def run_build(spec: RepositorySpec, *, data: Path, settings: Settings) -> RunRec
         UnusableDirectory: `data` cannot be written.
     """
     ensure_writable(data)
+    (spec,), settings = without_credentials((spec,), settings)
     with use_runtime(settings), tags("single"):
         return records_of(build_environment(spec, data=data, return_state=True))
 

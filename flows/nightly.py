@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures import Future as ThreadFuture
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,12 @@ from prefect.futures import PrefectConcurrentFuture
 from prefect.states import Completed, Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from autoinstall.checkout import resolve
+from autoinstall.checkout import resolve, without_credentials
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
 from autoinstall.ledger import configuration_of
-from autoinstall.redaction import redact, without_userinfo
+from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
@@ -72,7 +73,7 @@ def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, 
     runtime = current_runtime()
     data = (data or runtime.settings.data).absolute()
     ensure_writable(data)
-    specs = read_list(repositories)
+    specs, settings = without_credentials(read_list(repositories), runtime.settings)
     night_id = str(prefect_runtime.flow_run.id)
     done: Done = frozenset() if force else frozenset(done_keys(data))
     reaped = runtime.provider.reap()
@@ -80,8 +81,9 @@ def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, 
         get_run_logger().info("Removed what dead runs left: %s", reaped)
     report = NightReport(night_id, total=len(specs))
     try:
-        for spec, state in _run_all(specs, data, night_id, done, concurrency):
-            report.add(_row(spec, state))
+        with use_runtime(replace(runtime, settings=settings)):
+            for spec, state in _run_all(specs, data, night_id, done, concurrency):
+                report.add(_row(spec, state))
     finally:
         report.finish()
     return _final_state(report)
@@ -114,12 +116,12 @@ def _run_all(
 
 def _row(spec: RepositorySpec, state: State[Any]) -> NightRow:
     if state.name == "Skipped":
-        return NightRow(repository=spec.url, ref=spec.ref, outcome=None, reason=state.message or "")
+        return NightRow(repository=printable(spec.url), ref=spec.ref, outcome=None, reason=state.message or "")
     try:
         row = records_of(state).repository
     except Exception as error:  # noqa: BLE001 - the boundary: a run that broke beyond its own handling is still a line
         reason = redact(f"{type(error).__name__}: {error}")
-        return NightRow(repository=spec.url, ref=spec.ref, outcome=Outcome.INFRASTRUCTURE, reason=reason)
+        return NightRow(repository=printable(spec.url), ref=spec.ref, outcome=Outcome.INFRASTRUCTURE, reason=reason)
     return NightRow(
         repository=row.repository,
         ref=row.ref,

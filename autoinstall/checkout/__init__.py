@@ -12,14 +12,15 @@ from pathlib import Path
 
 from autoinstall.checkout.clone import Cloner
 from autoinstall.checkout.git import GitFailed
+from autoinstall.checkout.secrets import without_credentials
 from autoinstall.checkout.submodules import add_submodules
-from autoinstall.checkout.urls import locate
+from autoinstall.checkout.urls import check_url, locate
 from autoinstall.errors import DiskFull, UnusableDirectory
 from autoinstall.redaction import without_userinfo
 from autoinstall.settings import Settings
 from autoinstall.values import Checkout, RepositorySpec
 
-__all__ = ["checkout", "resolve"]
+__all__ = ["check_url", "checkout", "resolve", "without_credentials"]
 
 
 def resolve(spec: RepositorySpec, settings: Settings, *, cancelled: Callable[[], bool] | None = None) -> str:

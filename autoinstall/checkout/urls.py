@@ -54,14 +54,14 @@ def locate(url: str, settings: Settings, *, trusted: bool = True) -> Remote:
     Raises:
         InvalidUrl: it is not one that is safe to hand to git.
     """
-    _check(url)
+    check_url(url)
     clean, user_info = without_userinfo(url), _user_info(url)
     if not trusted and Remote(clean).is_local:
         raise InvalidUrl(f"A submodule may not be a local path: {clean}.")
     prefix = max((prefix for prefix in settings.git_mirrors if clean.startswith(prefix)), key=len, default=None)
     if prefix is not None:
         replaced = settings.git_mirrors[prefix] + clean[len(prefix) :]
-        _check(replaced)
+        check_url(replaced)
         # The user info of the original URL is meant for the original host.
         clean, user_info = without_userinfo(replaced), _user_info(replaced)
     if Remote(clean).is_local:
@@ -96,7 +96,12 @@ def join(base: str, relative: str) -> str:
     return f"{scheme}{mark}{rest}{separator}{relative}"
 
 
-def _check(url: str) -> None:
+def check_url(url: str) -> None:
+    """Whether a URL is safe to hand to git; nothing is started for it.
+
+    Raises:
+        InvalidUrl: it is not.
+    """
     shown = redact(url[:200].encode("unicode_escape").decode("ascii"))
     if not url.strip():
         raise InvalidUrl("The repository URL is empty.", hint=_HINT)

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pandas as pd
 import pytest
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 
 from autoinstall.agents.scripted import ScriptedGoalSetter, ScriptedInstaller, ScriptedJudge
@@ -13,8 +15,9 @@ from autoinstall.datasets.records import RunRecords
 from autoinstall.errors import EngineFailed, EngineUnavailable
 from autoinstall.runtime import Runtime
 from autoinstall.sandbox.scripted import Call, ScriptedProvider
+from autoinstall.settings import Settings
 from autoinstall.values import Category, Goal, Outcome, RepositorySpec, Verdict
-from flows.build_environment import build_environment, records_of
+from flows.build_environment import build_environment, records_of, run_build
 from tasks.policy import STAGE
 from tasks.runtime import use_runtime
 from tests.flows.conftest import INSTALL, ten_goals, works_once_installed
@@ -273,3 +276,24 @@ def test_what_cannot_be_cloned_is_a_row(
     assert (records.repository.outcome, records.repository.stage, state.name) == (outcome, "clone", "Discarded")
     assert records.repository.reason
     assert len(pd.read_parquet(data / "repositories")) == 1
+
+
+def test_a_token_in_the_url_reaches_nobody_but_git(settings: Settings, data: Path) -> None:
+    secret = "tok3n-of-the-user"
+    spec = RepositorySpec(url=f"http://user:{secret}@127.0.0.1:1/owner/name", ref="main")
+
+    records = run_build(spec, data=data, settings=settings)
+
+    assert records.repository.repository == "http://127.0.0.1:1/owner/name"
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs()
+        logs = client.read_logs()
+    assert any(run.id == UUID(str(records.repository.flow_run_id)) for run in runs)
+    assert secret not in str([run.parameters for run in runs]) + str([log.message for log in logs])
+    assert not [path for path in data.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_control_characters_of_a_url_are_spelled_out(make_runtime: MakeRuntime, data: Path) -> None:
+    _, records = build(make_runtime(), RepositorySpec(url="https://example.org/a/b\x1b[31m\nX"))
+    assert records.repository.outcome is Outcome.INVALID_URL
+    assert records.repository.repository == "https://example.org/a/b\\x1b[31m\\nX"

@@ -5,6 +5,7 @@ import sys
 import types
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from dataset_rows import COMMIT, OBSERVED, URL, environment, run
@@ -21,6 +22,13 @@ from cli.arguments import split_ref
 from cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def no_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands look whether an engine answers before they start a flow; here that is taken for granted."""
+    if request.node.get_closest_marker("docker") is None:
+        monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: Mock())
 
 
 @pytest.fixture(autouse=True)
@@ -396,7 +404,7 @@ def test_events_of_flows_are_shown_one_a_line():
     )
     env = os.environ | {"PREFECT_LOGGING_TO_API_ENABLED": "false"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=env)
-    assert done.stderr == "o/n@v1 Attempt 1 of 5: [mismatch]\n"
+    assert done.stderr == "starting Prefect…\no/n@v1 Attempt 1 of 5: [mismatch]\n"
     assert done.stdout == ""
 
 
@@ -412,3 +420,29 @@ def test_help_and_version_load_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert cli("--version").stdout.startswith("autoinstall ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUTOINSTALL_GIT_MIRRORS", "foo"),
+        ("AUTOINSTALL_LIMITS__MEMORY_MB", "-5"),
+        ("AUTOINSTALL_LIMITS__CPUS", "0"),
+        ("AUTOINSTALL_CLONE__MAX_FILES", "-1"),
+    ],
+)
+def test_unusable_settings_are_bad_input(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    get_settings.cache_clear()
+    try:
+        result = CliRunner().invoke(app, ["report"])
+    finally:
+        get_settings.cache_clear()
+    assert result.exit_code == 2
+    assert "settings are not usable" in result.output
+
+
+def test_a_url_that_git_must_not_see_starts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["run", "ext::sh -c id", "--data", str(tmp_path / "data")])
+    assert result.exit_code == 2
+    assert not (tmp_path / "data").exists()

@@ -155,7 +155,7 @@ class RulesInstaller:
             if len(shop.applied) == before:
                 break
         if not unmatched:
-            return StopReason.DONE, f"All {len(targets)} targets match."
+            return StopReason.DONE, f"All targets ({len(targets)}) match."
         command, reason = next(iter(unmatched.items()))
         summary = f"{len(unmatched)} of {len(targets)} targets do not match; `{command}`: {reason}"
         return (StopReason.LOOP if shop.looped else StopReason.GAVE_UP), summary[:1000]
