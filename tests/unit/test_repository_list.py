@@ -78,14 +78,14 @@ def test_parquet_of_pandas_with_nested_columns(tmp_path: Path) -> None:
             "ref": ["v1", np.nan],
             "goals": [[goal], None],
             "env": [{"A": "1"}, {"B": "2"}],
-            "limits": [{"pids": 10}, None],
+            "limits": [{"pids": 100}, None],
             "score": [1.5, np.nan],
         }
     )
     frame.to_parquet(tmp_path / "list.parquet")
     first, second = read_list(tmp_path / "list.parquet")
     assert first.goals == (Goal(command="x", description="y", exit_codes=(0, 2)),)
-    assert (first.env, first.limits) == ({"A": "1"}, Limits(pids=10))
+    assert (first.env, first.limits) == ({"A": "1"}, Limits(pids=100))
     assert second == RepositorySpec(url=f"{URL}/2", env={"B": "2"})
 
 
