@@ -57,10 +57,13 @@ def outcome_text(outcome: Outcome | None) -> str:
 
 def outcomes(rows: Sequence[Ended]) -> Table:
     """One line a repository."""
-    table = Table("repository", "outcome", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("repository", overflow="ellipsis", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
     for title in ("attempts", "seconds", "held-out"):
         table.add_column(title, justify="right")
-    table.add_column("environment, or why not", overflow="fold")
+    widest = max((len(row.environment_id or "") for row in rows), default=0)
+    table.add_column("environment, or why not", overflow="fold", min_width=widest)  # an id is there to be copied
     for row in rows:
         table.add_row(
             escape(short(row.repository)),
