@@ -19,7 +19,9 @@ BASE = Snapshot(reference="autoinstall/base-default:1", digest="sha256:1", size_
 
 
 def settings(tmp_path: Path, **given: Any) -> Settings:
-    return Settings(data=tmp_path / "data", cache=tmp_path / "cache", **given)
+    # Whatever this machine passes on to its sandboxes is not what is tested here.
+    given.setdefault("pass_through", PassThrough())
+    return Settings(_env_file=None, data=tmp_path / "data", cache=tmp_path / "cache", **given)  # type: ignore[call-arg]
 
 
 def by_name(checks: Iterator[Check] | tuple[Check, ...]) -> dict[str, Check]:
