@@ -220,8 +220,7 @@ def verify(environment: IdArgument, data: DataOption = None, as_json: JsonOption
 
         record = find_environment(settings.data, environment)
         found = reverify(record, settings=settings)
-        results = next((run for run in found.runs if not all(result.matches for result in run)), None)
-        results = results if results is not None else (found.runs[-1] if found.runs else ())
+        results = found.results
         if as_json:
             print_json(
                 {

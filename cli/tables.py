@@ -49,9 +49,7 @@ def outcome_text(outcome: Outcome | None) -> str:
     """The outcome, coloured; a repository without one was done before and skipped."""
     if outcome is None:
         return "[dim]skipped[/]"
-    colour = {Outcome.VERIFIED: "green", Outcome.INFRASTRUCTURE: "magenta", Outcome.CANCELLED: "magenta"}.get(
-        outcome, "red"
-    )
+    colour = _COLOURS.get(outcome, "red")
     return f"[{colour}]{outcome}[/]"
 
 
