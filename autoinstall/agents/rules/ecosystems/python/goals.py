@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 
 from autoinstall.agents.rules.contract import Candidate, Context
+from autoinstall.agents.rules.ecosystems.goals import candidate
 from autoinstall.agents.rules.ecosystems.python.checkers import configured
 from autoinstall.agents.rules.ecosystems.python.knowledge import module_distribution
 from autoinstall.agents.rules.ecosystems.python.model import PythonProject, SetRole, requirement_name
 from autoinstall.agents.rules.ecosystems.python.sources import Sources
 from autoinstall.agents.rules.ecosystems.python.suite import Suite
 from autoinstall.tree import Tree
-from autoinstall.values import Category, Evidence, Goal
+from autoinstall.values import Category, Evidence
 
 PASS_RATE = 0.9
 _WANTS_SETTINGS = re.compile(r"(?m)^\s*(?:import|from)\s+(?:django|wagtail|rest_framework)\b")
@@ -53,7 +54,7 @@ def _fillers(sources: Sources) -> Iterator[Candidate]:
         for line in item.requirements[:_FILES]:
             requirement = Requirement(line)
             if requirement.marker is None:
-                yield _candidate(
+                yield candidate(
                     f"python -c \"from importlib.metadata import version; print('{requirement.name}', "
                     f"version('{requirement.name}'))\"",
                     f'Prints the name of an installed requirement, "{requirement.name}", and its version.',
@@ -65,7 +66,7 @@ def _fillers(sources: Sources) -> Iterator[Candidate]:
     if suite is None or suite.runner != "pytest":
         return
     for file in [file for file in suite.files if "conftest" not in file.path][: _FILES * 2]:
-        yield _candidate(
+        yield candidate(
             f"python -m pytest {shlex.quote(file.path)} --collect-only -q",
             f"Lists the tests of {posixpath.basename(file.path)} by name and ends with how many were collected.",
             Category.TEST,
@@ -75,7 +76,7 @@ def _fillers(sources: Sources) -> Iterator[Candidate]:
 
 
 def _tests(suite: Suite) -> Iterator[Candidate]:
-    yield _candidate(
+    yield candidate(
         suite.command,
         f"Runs the whole test suite and prints a summary of it; {_PASSING}.",
         Category.TEST,
@@ -87,7 +88,7 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
         timeout=1800,
     )
     if suite.runner == "pytest":
-        yield _candidate(
+        yield candidate(
             f"{suite.command} --collect-only -q",
             "Lists the tests by file and name, and ends with how many were collected; no module fails to be imported.",
             Category.TEST,
@@ -98,7 +99,7 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
         return
     near = [file for file in suite.files if not file.outside and "conftest" not in file.path][:_FILES]
     for rank, file in enumerate(near):
-        yield _candidate(
+        yield candidate(
             suite.file_command(file.path),
             f"Runs the tests of {posixpath.basename(file.path)} and prints a summary of them; {_PASSING}.",
             Category.TEST,
@@ -116,7 +117,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
         path = tree.first(f"{place}/__init__.py", f"{place}.py")
         if path is None:
             continue
-        yield _candidate(
+        yield candidate(
             f"python -c \"import {name}; print('imported', {name}.__name__)\"",
             f'Imports the package and prints "imported {name}".',
             Category.RUN,
@@ -124,7 +125,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
             Evidence(path=path, line=1, text=f"top-level name {name}"),
         )
         if tree.has(f"{place}/__main__.py") and _takes_options(tree, project, f"{place}/__main__.py"):
-            yield _candidate(
+            yield candidate(
                 f"python -m {name} --help",
                 "Prints the usage of the program and its options, without a traceback.",
                 Category.RUN,
@@ -132,7 +133,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
                 Evidence(path=f"{place}/__main__.py", line=1, text="run as a module"),
             )
         for submodule in _submodules(tree, project, base, name) if rank == 0 else ():
-            yield _candidate(
+            yield candidate(
                 f"python -c \"import {submodule} as module; print('imported', module.__name__)\"",
                 f'Imports the module and prints "imported {submodule}".',
                 Category.RUN,
@@ -141,7 +142,7 @@ def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Cand
             )
     if project.name and project.installable:
         # A string, since metadata names may differ from import names.
-        yield _candidate(
+        yield candidate(
             f"python -c \"from importlib.metadata import version; print('{project.name}', version('{project.name}'))\"",
             f'Prints the name of the installed distribution, "{project.name}", and its version.',
             Category.OTHER,
@@ -192,7 +193,7 @@ def _scripts(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
             ),
             project.evidence,
         )
-        yield _candidate(
+        yield candidate(
             f"{name} --help",
             "Prints the usage of the command and its options, without a traceback.",
             Category.RUN,
@@ -231,7 +232,7 @@ def _checkers(tree: Tree, sources: Sources) -> Iterator[Candidate]:
         (path for path in (base + name, f"{base}{name}.py") if tree.has_directory(path) or tree.has(path)), "."
     )
     for checker, evidence in configured(tree):
-        yield _candidate(
+        yield candidate(
             checker.command.format(shlex.quote(place)),
             f"{checker.description} Findings are the code's own matter.",
             Category.LINT,
@@ -245,14 +246,14 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
     main = sources.main
     place = f"./{main.root}" if main.root else "."
     if main.installable:
-        yield _candidate(
+        yield candidate(
             f"python -m build --wheel --no-isolation --outdir /tmp/wheels {place}",
             'Builds a wheel of the project and ends with "Successfully built".',
             Category.BUILD,
             42,
             main.evidence,
         )
-        yield _candidate(
+        yield candidate(
             f"python -m pip install --no-deps --no-build-isolation -e {place}",
             'Installs the project in place and ends with "Successfully installed".',
             Category.SETUP,
@@ -263,14 +264,14 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
         base = f"{main.source_dir}/" if main.source_dir else ""
         place = next((base + name for name in main.packages if sources.tree.has_directory(base + name)), "")
         if place:
-            yield _candidate(
+            yield candidate(
                 f"python -m compileall {shlex.quote(place)}",
                 "Compiles every module of the package and names the directories that it lists.",
                 Category.BUILD,
                 30,
                 main.evidence,
             )
-    yield _candidate(
+    yield candidate(
         "python -m pip check",
         "Says that no requirement of the installed distributions is broken, or names the broken ones.",
         Category.OTHER,
@@ -278,27 +279,3 @@ def _builds(sources: Sources) -> Iterator[Candidate]:
         main.evidence,
         exit_codes=(0, 1),
     )
-
-
-def _candidate(
-    command: str,
-    description: str,
-    category: Category,
-    weight: int,
-    evidence: Evidence,
-    *,
-    exit_codes: tuple[int, ...] = (0,),
-    rate: float = 1.0,
-    key: str = "",
-    timeout: float | None = None,
-) -> Candidate:
-    goal = Goal(
-        command=command,
-        description=description,
-        category=category,
-        exit_codes=exit_codes,
-        min_pass_rate=rate,
-        evidence=evidence,
-        timeout=timeout,
-    )
-    return Candidate(goal=goal, weight=weight, key=key)
