@@ -24,8 +24,12 @@
     │   ├── SandboxNetwork       the sandbox cannot reach what the settings say it may
     │   ├── ServiceNotReady      a service or sidecar did not become ready in its time
     │   ├── DiskFull             too little disk to go on
-    │   └── StorageFailed        a dataset could not be written or read
+    │   ├── StorageFailed        a dataset could not be written or read
+    │   ├── ModelUnavailable     a model endpoint gave no answer, after retries
+    │   │   └── QuotaExhausted   it refuses for want of money or quota; trying again does not help
+    │   └── EndpointUnsuitable   it answers, but cannot do what agents need, or refuses the settings it is given
     ├── BudgetExhausted          an agent's limit on time, steps, tokens or money was reached
+    │   └── ContextExhausted     the conversation does not fit the model any more, however it is shortened
     └── Cancelled                somebody asked for the run to end
 
 `code` is the stable name that records and `--json` carry. `hint` says what the reader can do about it.
@@ -159,8 +163,24 @@ class StorageFailed(Infrastructure):
     code = "storage_failed"
 
 
+class ModelUnavailable(Infrastructure):
+    code = "model_unavailable"
+
+
+class QuotaExhausted(ModelUnavailable):
+    code = "quota_exhausted"
+
+
+class EndpointUnsuitable(Infrastructure):
+    code = "endpoint_unsuitable"
+
+
 class BudgetExhausted(AutoinstallError):
     code = "budget"
+
+
+class ContextExhausted(BudgetExhausted):
+    code = "context_exhausted"
 
 
 class Cancelled(AutoinstallError):

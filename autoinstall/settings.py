@@ -6,7 +6,7 @@ Nested ones are joined by two underscores: `AUTOINSTALL_LIMITS__MEMORY_MB=8192`.
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -92,12 +92,95 @@ class EngineSettings(_Group):
     min_free_mb: int = 2048
 
 
-class AgentSettings(_Group):
-    """Which agent plays which role. The installer's list is by attempt; its last entry serves the rest."""
+Family = Literal["rules", "llm"]
 
-    goal_setter: Literal["rules"] = "rules"
-    installer: tuple[Literal["rules"], ...] = ("rules",)
-    judge: Literal["rules"] = "rules"
+
+class AgentSettings(_Group):
+    """Which agent plays which role, and its bounds.
+
+    Attributes:
+        installer: by attempt (1-based); the last entry serves the rest.
+        goal_setter_model, judge_model: a key of `models`, or a model's name at the endpoint of `model`; empty means
+            `model` itself.
+        installer_models: likewise, by attempt.
+        steps: assistant messages of one agent run.
+        tokens: of one agent run, input and output of all its calls together; what was cached counts.
+        cost_usd: of one agent run, by the price tables; None for no bound.
+        goal_setting_seconds: wall time of one proposal; an installer's is `limits.attempt_seconds`.
+        observation_characters: of one tool result that the model is shown; the whole is kept in a file.
+    """
+
+    goal_setter: Family = "rules"
+    installer: Annotated[tuple[Family, ...], Field(min_length=1)] = ("rules",)
+    judge: Family = "rules"
+    goal_setter_model: str = ""
+    installer_models: tuple[str, ...] = ()
+    judge_model: str = ""
+    steps: Count = 60
+    tokens: Count = 4_000_000
+    cost_usd: Annotated[float, Field(gt=0)] | None = None
+    goal_setting_seconds: Seconds = 1200
+    observation_characters: Annotated[int, Field(ge=500)] = 12_000
+
+
+class Price(_Group):
+    """US dollars for a million tokens; a cached one costs `input` where `cached_input` is None."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    cached_input: Annotated[float, Field(ge=0)] | None = None
+
+
+class ModelSettings(_Group):
+    """One OpenAI-compatible endpoint and the model that is asked there.
+
+    Attributes:
+        base_url: with its version path (`https://host/v1`); empty means the openai package's own default.
+        api_key: empty for endpoints that want none.
+        name: the model, as the endpoint calls it.
+        context_tokens: what a conversation and its answer may have together.
+        max_output_tokens: of one answer.
+        temperature: None leaves it to the endpoint.
+        connect_seconds, read_seconds: of one request; `read` bounds the wait for each part of the answer.
+        total_seconds: of one answer with all its retries.
+        retries: after the first try.
+        headers: further ones, for gateways.
+        extra: further fields of the request body, for instance {"reasoning_effort": "low"}.
+        call_ids: form of made-up ids of tool calls; `alnum9` is what Mistral's endpoints insist on.
+        price: for `name`; None means unknown, and costs are recorded as 0.
+    """
+
+    base_url: str = ""
+    api_key: SecretStr = SecretStr("")
+    name: str = ""
+    context_tokens: Annotated[int, Field(ge=2048)] = 131_072
+    max_output_tokens: Annotated[int, Field(ge=64)] = 8192
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    connect_seconds: Seconds = 10
+    read_seconds: Seconds = 300
+    total_seconds: Seconds = 900
+    retries: Annotated[int, Field(ge=0)] = 5
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    extra: dict[str, Any] = Field(default_factory=dict)
+    call_ids: Literal["openai", "alnum9"] = "openai"
+    price: Price | None = None
+
+
+class SearchSettings(_Group):
+    """Web search for model agents.
+
+    Attributes:
+        provider: `searxng` asks `url` by its JSON API; `ddgs` is a metasearch library; `none` offers no search.
+        results: of one query.
+        page_characters: of one page that is fetched.
+        seconds: of one query or page.
+    """
+
+    provider: Literal["none", "searxng", "ddgs"] = "none"
+    url: str = ""
+    results: Count = 8
+    page_characters: Annotated[int, Field(ge=500)] = 20_000
+    seconds: Seconds = 20
 
 
 class VerificationSettings(_Group):
@@ -123,6 +206,8 @@ class Settings(BaseSettings):
         git_credentials: URL prefix → `user:token` (or a token alone), given to the git process only.
         base_image: name of the catalogue or image reference.
         allow_modified: globs of tracked files that an attempt may change (lock files); see `integrity`.
+        model: the endpoint that model agents use unless their role names another.
+        models: further endpoints by a name of your own, for roles to refer to.
         interpreters: directory of host interpreters (a pyenv root) that a base may take in; None for none.
     """
 
@@ -143,6 +228,9 @@ class Settings(BaseSettings):
     pass_through: PassThrough = PassThrough()
     engine: EngineSettings = EngineSettings()
     agents: AgentSettings = AgentSettings()
+    model: ModelSettings = ModelSettings()
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+    search: SearchSettings = SearchSettings()
     verification: VerificationSettings = VerificationSettings()
 
 

@@ -284,12 +284,19 @@ class Recipe(Value):
 
 
 class Usage(Value):
-    """What an agent run consumed. Tokens and cost are zero for agents without a model."""
+    """What an agent run consumed. Tokens and cost are zero for agents without a model.
+
+    Cached tokens are part of the input, reasoning tokens part of the output. `model_seconds` is the part of `seconds`
+    that the model's answers took.
+    """
 
     seconds: float = 0.0
+    model_seconds: float = 0.0
     steps: int = 0
     input_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float = 0.0
 
 
