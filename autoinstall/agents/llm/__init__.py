@@ -1,1 +1,1 @@
-"""Agents played by a language model: `loop` runs the conversation, `tools` act in the sandbox, `prompts` say the job."""
+"""Agents played by a language model: `loop` runs the talk, `tools` act in the sandbox, `prompts` say what the job is."""
