@@ -51,12 +51,8 @@ base: engine  ## the default base image, built once
 
 demo: base  ## a night over the sample repositories
 	@list=$$($(BIN)/python data/make_samples.py "$(CACHE)/samples" | tail -n 1); \
-	$(BIN)/autoinstall nightly --repositories "$$list" --data "$(DATA)"; \
-	$(BIN)/autoinstall report --data "$(DATA)"; \
-	echo; \
-	echo "Datasets:  $(DATA) (pandas.read_parquet(\"$(DATA)/environments\"))"; \
-	echo "Open one:  $(BIN)/autoinstall environments --data $(DATA), then $(BIN)/autoinstall shell ID --data $(DATA)"; \
-	echo "Runs:      $(BIN)/prefect server start, then open the address that it prints"
+	$(BIN)/autoinstall nightly --repositories "$$list" --data "$(DATA)" && \
+	echo "Open one:  $(BIN)/autoinstall environments --data $(DATA), then $(BIN)/autoinstall shell ID --data $(DATA)"
 
 lint: setup  ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -27,7 +27,7 @@ NETWORK_SECONDS = 60
 
 PROBES = (
     ("apt", "apt-get update -q -o Acquire::Retries=0 2>&1 | tail -n 5; exit ${PIPESTATUS[0]}", "APT_MIRROR"),
-    ("pip", "pip download --no-deps --no-cache-dir --retries 0 -q -d /tmp/doctor pip", "PIP_INDEX_URL"),
+    ("pip", "pip download --no-deps --no-cache-dir --retries 0 -d /tmp/doctor pip", "PIP_INDEX_URL"),
     ("npm", "npm ping --fetch-retries=0", "NPM_REGISTRY"),
 )
 """What is asked from inside: the tool, its own way to reach its index, and the setting that leads it elsewhere."""

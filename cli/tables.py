@@ -1,5 +1,6 @@
 """What commands print for people."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +18,6 @@ from autoinstall.values import GoalResult, Outcome, Verdict
 if TYPE_CHECKING:
     from autoinstall.doctor import Check
 
-UI_HINT = "prefect server start"
 UI_ADDRESS = "http://127.0.0.1:4200"
 
 _COLOURS = {Outcome.VERIFIED: "green", Outcome.INFRASTRUCTURE: "magenta", Outcome.CANCELLED: "magenta"}
@@ -85,8 +85,14 @@ def repository(row: RepositoryRecord, data: Path) -> RenderableType:
             lines.append(f"    [dim]{escape(one_line(target.reason))}[/]")
     lines.append(f"{row.attempts} attempt(s), {row.seconds:.0f} s{_quality(row)}")
     if row.environment_id:
-        lines += ["", f"Open a shell in it:  autoinstall shell {row.environment_id} --data {escape(str(data))}"]
+        lines += ["", f"Open a shell in it:  {_program()} shell {row.environment_id} --data {escape(str(data))}"]
     return Text.from_markup("\n".join(lines))
+
+
+def _program(name: str = "autoinstall") -> str:
+    """A command beside the one that was called, so that what is printed can be pasted into the same shell."""
+    called = Path(sys.argv[0])
+    return str(called.with_name(name)) if called.name == "autoinstall" and "/" in sys.argv[0] else name
 
 
 def goal_results(results: Sequence[GoalResult]) -> RenderableType:
@@ -162,7 +168,7 @@ def where(data: Path) -> str:
     """Where the datasets are, and how to look at the runs."""
     return (
         f"\nDatasets: {data}/{{{','.join(Dataset)}}} (pandas.read_parquet reads each)\n"
-        f"Runs:     `{UI_HINT}`, then {UI_ADDRESS}"
+        f"Runs:     `{_program('prefect')} server start`, then {UI_ADDRESS}"
     )
 
 

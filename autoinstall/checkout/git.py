@@ -67,6 +67,10 @@ class GitFailed(Exception):
                 return CloneTimeout(f"The transfer of {repository} stood still.{said}", hint="Try again later.")
             case Failure.ABSENT | Failure.REFUSED:
                 return CommitNotFound(f"The commit does not exist in {repository}.{said}")
+            case Failure.NO_ACCESS if repository.startswith(("/", "file:")):
+                return AuthOrNotFound(
+                    f"There is no repository that can be read at {repository}.{said}", hint="Check the path."
+                )
             case Failure.NO_ACCESS:
                 return AuthOrNotFound(
                     f"{repository} is private or does not exist.{said}",

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from autoinstall.datasets.records import RETRIED_OUTCOMES, EnvironmentRecord, Record, RepositoryRecord
 from autoinstall.datasets.schemas import SCHEMAS, Dataset, from_row
-from autoinstall.errors import BadInput, StorageFailed
+from autoinstall.errors import BadInput, StorageFailed, UnusableDirectory
 from autoinstall.values import Outcome
 
 
@@ -26,6 +26,7 @@ def load(data: Path | str, dataset: Dataset | str) -> pd.DataFrame:
 
     Raises:
         ValueError: there is no such dataset.
+        UnusableDirectory: `data` is a file.
         StorageFailed: a file cannot be read.
     """
     frame: pd.DataFrame = load_table(Path(data), Dataset(dataset)).to_pandas()
@@ -40,6 +41,8 @@ def load_table(data: Path, dataset: Dataset, columns: list[str] | None = None) -
     """
     schema = SCHEMAS[dataset]
     directory = data / dataset
+    if data.exists() and not data.is_dir():
+        raise UnusableDirectory(f"{data} is no directory.", hint="Give the directory that the datasets are in.")
     try:
         files = sorted(str(path) for path in directory.glob("*.parquet"))
         if not files:

@@ -55,7 +55,7 @@ def test_private_or_absent_fails_within_seconds_and_is_not_tried_again(status: i
 
 
 def test_an_absent_local_repository(tmp_path: Path) -> None:
-    with pytest.raises(AuthOrNotFound):
+    with pytest.raises(AuthOrNotFound, match="no repository that can be read"):
         resolve(RepositorySpec(url=str(tmp_path / "nowhere")), settings_for(tmp_path))
 
 

@@ -275,6 +275,14 @@ def test_report_and_environments_before_the_first_run(tmp_path):
     assert json.loads(cli("report", "--data", "data", "--json").stdout)["total"] == 0
 
 
+def test_a_file_is_no_data_directory(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for command in ("report", "environments"):
+        done = cli(command, "--data", tmp_path / "file")
+        assert done.exit_code == 2
+        assert "is no directory" in done.stderr
+
+
 def test_report(tmp_path):
     write_run(tmp_path / "data", run("r1"))
     write_run(tmp_path / "data", run("r2", verified=False, configuration="c2", reason="tests fail"))
