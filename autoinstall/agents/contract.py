@@ -1,12 +1,24 @@
-"""What agents are. Two families stand behind these: `rules` (no model) and, later, `llm`; `scripted` is the fake."""
+"""What agents are. Two families stand behind these: `rules` (no model) and `llm`; `scripted` is the fake."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from autoinstall.models.contract import Message
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
-from autoinstall.values import CommandResult, Goal, GoalResult, Judgement, Limits, Proposal, SetupReport, Value
+from autoinstall.values import (
+    CommandResult,
+    Goal,
+    GoalResult,
+    Judgement,
+    Limits,
+    Proposal,
+    SetupReport,
+    Trajectory,
+    Usage,
+    Value,
+)
 
 
 class Repository(Value):
@@ -15,6 +27,41 @@ class Repository(Value):
     url: str
     commit: str
     commit_date: datetime
+
+
+class Journal(Protocol):
+    """Where an agent run leaves what it does as it goes, so that one that fails or is killed leaves its trajectory too.
+
+    Agents whose work is cheap to do again need not write.
+    """
+
+    def begin(self, trajectory: Trajectory) -> None:
+        """Who is at work (role, agent, model, tools); its messages follow one by one."""
+        ...
+
+    def write(self, message: Message) -> None:
+        """One message of the conversation, in order."""
+        ...
+
+    def spend(self, usage: Usage) -> None:
+        """What was consumed since the last call."""
+        ...
+
+
+class NoJournal:
+    """Keeps nothing."""
+
+    def begin(self, trajectory: Trajectory) -> None:
+        """Forget it."""
+
+    def write(self, message: Message) -> None:
+        """Forget it."""
+
+    def spend(self, usage: Usage) -> None:
+        """Forget it."""
+
+
+NO_JOURNAL = NoJournal()
 
 
 class GoalSetter(Protocol):
@@ -30,6 +77,7 @@ class GoalSetter(Protocol):
         *,
         rejected: Sequence[GoalResult] = (),
         complaint: str = "",
+        journal: Journal = NO_JOURNAL,
     ) -> Proposal:
         """Ten goals.
 
@@ -67,7 +115,9 @@ class Installer(Protocol):
 
     name: str
 
-    def install(self, assignment: Assignment, tree: Tree, sandbox: Sandbox) -> SetupReport:
+    def install(
+        self, assignment: Assignment, tree: Tree, sandbox: Sandbox, *, journal: Journal = NO_JOURNAL
+    ) -> SetupReport:
         """Set the environment up. Whether it is set up is decided by verification, not by the report.
 
         Args:
@@ -85,5 +135,30 @@ class Judge(Protocol):
     name: str
 
     def judge(self, goal: Goal, result: CommandResult) -> Judgement:
-        """Never raises for what is in the output; `UNKNOWN` where it cannot tell."""
+        """Never raises for what is in the output; `UNKNOWN` where it cannot tell.
+
+        Raises:
+            Infrastructure: a model endpoint failed; that is no verdict.
+        """
+        ...
+
+
+class Consultation(Value):
+    """One time that a judge asked a model: the talk, and what it took."""
+
+    trajectory: Trajectory
+    usage: Usage
+
+
+@runtime_checkable
+class ConsultingJudge(Judge, Protocol):
+    """A judge that asks a model, after rules that need none."""
+
+    @property
+    def rules(self) -> Judge:
+        """What it starts from, and what decides where no model is to be asked."""
+        ...
+
+    def session(self, consulted: Callable[[Consultation], None]) -> Judge:
+        """The judge of one run: it reports every consultation, also a failed one, and remembers its own answers."""
         ...

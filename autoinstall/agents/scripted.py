@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from autoinstall.agents.contract import Assignment, Repository
+from autoinstall.agents.contract import NO_JOURNAL, Assignment, Journal, Repository
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import (
@@ -42,8 +42,9 @@ class ScriptedGoalSetter:
         *,
         rejected: Sequence[GoalResult] = (),
         complaint: str = "",
+        journal: Journal = NO_JOURNAL,
     ) -> Proposal:
-        del repository, tree, sandbox
+        del repository, tree, sandbox, journal
         goals = self._proposals[min(len(self.asked), len(self._proposals) - 1)]
         self.asked.append((tuple(result.goal.command for result in rejected), complaint))
         return Proposal(goals=goals, trajectory=_trajectory(Role.GOAL_SETTER, ()))
@@ -73,8 +74,10 @@ class ScriptedInstaller:
         self._modified = tuple(modified)
         self.assignments: list[Assignment] = []
 
-    def install(self, assignment: Assignment, tree: Tree, sandbox: Sandbox) -> SetupReport:
-        del tree
+    def install(
+        self, assignment: Assignment, tree: Tree, sandbox: Sandbox, *, journal: Journal = NO_JOURNAL
+    ) -> SetupReport:
+        del tree, journal
         commands = self._attempts[min(assignment.attempt, len(self._attempts)) - 1]
         self.assignments.append(assignment)
         results = [sandbox.run(command) for command in commands]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import PurePosixPath
 
-from autoinstall.agents.contract import Repository
+from autoinstall.agents.contract import NO_JOURNAL, Journal, Repository
 from autoinstall.agents.rules.choice import choose, normal_form
 from autoinstall.agents.rules.contract import Candidate, Context, Ecosystem, EvidenceCommand, Source
 from autoinstall.agents.rules.ecosystems import all_ecosystems
@@ -65,8 +65,10 @@ class RulesGoalSetter:
         *,
         rejected: Sequence[GoalResult] = (),
         complaint: str = "",
+        journal: Journal = NO_JOURNAL,
     ) -> Proposal:
         """As the contract says; goals of `rejected`, and those whose command `complaint` quotes, are not repeated."""
+        del journal
         started = time.monotonic()
         if reason := out_of_scope(tree):
             raise NothingToSetUp(reason)

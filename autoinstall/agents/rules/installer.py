@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 
-from autoinstall.agents.contract import Assignment, Judge
+from autoinstall.agents.contract import NO_JOURNAL, Assignment, Journal, Judge
 from autoinstall.agents.rules.contract import Context, Ecosystem, Plan, Repairer, Step
 from autoinstall.agents.rules.ecosystems import all_ecosystems
 from autoinstall.agents.rules.evidence import collect
@@ -60,8 +60,11 @@ class RulesInstaller:
         self._ecosystems = all_ecosystems() if ecosystems is None else tuple(ecosystems)
         self._repairers = all_repairers() if repairers is None else tuple(repairers)
 
-    def install(self, assignment: Assignment, tree: Tree, sandbox: Sandbox) -> SetupReport:
+    def install(
+        self, assignment: Assignment, tree: Tree, sandbox: Sandbox, *, journal: Journal = NO_JOURNAL
+    ) -> SetupReport:
         """As the contract says. Commands are cut short so that the whole call keeps to `attempt_seconds`."""
+        del journal
         seconds = assignment.limits.attempt_seconds or self._limits.attempt_seconds
         recorder = Recorder(Role.INSTALLER, _task(assignment))
         recording = RecordingSandbox(sandbox, recorder)

@@ -1,0 +1,72 @@
+"""The prompts: Jinja templates beside this file, rendered with every variable required."""
+
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateNotFound
+
+from autoinstall.outputs import expectations
+
+PROMPTS = ("goal_setter_system", "goal_setter_task", "installer_system", "installer_task", "judge_system", "judge_task")
+"""Templates that are rendered by name; those that begin with an underscore are parts of them.
+
+A system prompt depends on nothing but the settings, so that endpoints can keep it cached from run to run; what differs
+between repositories is in the task.
+"""
+
+_SUFFIX = ".md.j2"
+_BROKEN = "<\u200b"
+_END_OF_DATA = re.compile(r"(?i)<(?=/data\b)")
+
+
+def render(name: str, **values: object) -> str:
+    """The prompt of that name.
+
+    Raises:
+        jinja2.UndefinedError: a variable of the template was not given.
+        jinja2.TemplateNotFound: there is no such prompt.
+    """
+    return _environment().get_template(name + _SUFFIX).render(**values).strip() + "\n"
+
+
+def as_data(text: str, source: str) -> str:
+    """Text that somebody else wrote, marked as such; it cannot end the mark itself."""
+    return f'<data source="{source}">\n{_END_OF_DATA.sub(_BROKEN, text)}\n</data>'
+
+
+def reading_of_descriptions() -> str:
+    """How a goal's description is read, as `autoinstall.outputs.expectations` does it and says it."""
+    return (expectations.__doc__ or "").partition("\n")[2].strip().removeprefix("How a description is read:").strip()
+
+
+@cache
+def digest_of_prompts() -> str:
+    """Fingerprint of every prompt's text: results under other prompts are other results."""
+    digest = hashlib.sha256(reading_of_descriptions().encode())
+    for name in template_names():
+        digest.update(f"\0{name}\0{_source(name)}".encode())
+    return digest.hexdigest()[:16]
+
+
+def template_names() -> tuple[str, ...]:
+    """Files of all templates, parts included, sorted."""
+    folder = files("autoinstall.agents.llm").joinpath("prompts")
+    return tuple(sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(_SUFFIX)))
+
+
+def _source(name: str) -> str:
+    try:
+        return files("autoinstall.agents.llm").joinpath("prompts", name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TemplateNotFound(name) from None
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(  # noqa: S701 - plain text for a model, no HTML
+        loader=FunctionLoader(_source), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["data"] = as_data
+    return environment
