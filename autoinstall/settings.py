@@ -56,7 +56,7 @@ class PassThrough(_Group):
         ca_bundle: PEM file, mounted read-only, with the variables that the common tools read it from.
         http_proxy, https_proxy, no_proxy: set in both spellings.
         pip_index_url, npm_registry: indexes to use instead of the tools' own.
-        cargo_registry, go_proxy, maven_mirror: likewise.
+        go_proxy: likewise.
         apt_mirror: base URL of a Debian mirror, for the base image and for the sandbox.
         env: further variables, for instance of a tool that the product does not know.
     """
@@ -67,9 +67,7 @@ class PassThrough(_Group):
     no_proxy: str = ""
     pip_index_url: str = ""
     npm_registry: str = ""
-    cargo_registry: str = ""
     go_proxy: str = ""
-    maven_mirror: str = ""
     apt_mirror: str = ""
     env: dict[str, str] = Field(default_factory=dict)
 
