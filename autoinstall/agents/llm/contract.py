@@ -59,6 +59,7 @@ class Desk:
         command_seconds: what a command may take at most; deadline: of the whole run, by `time.monotonic()`.
         mocks: declared so far.
         targets: of an installer; empty for a goal-setter.
+        outputs: how many observations have a file in the sandbox so far.
         submitted: what `submit` or `give_up` was called with.
         modified: tracked files that the agent says it changed on purpose.
     """
@@ -71,6 +72,7 @@ class Desk:
     targets: tuple[Goal, ...] = ()
     mocks: list[Mock] = field(default_factory=list)
     modified: list[str] = field(default_factory=list)
+    outputs: int = 0
     submitted: Value | None = None
 
 

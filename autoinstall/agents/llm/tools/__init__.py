@@ -1,0 +1,1 @@
+"""What a model agent can do, one file a kind of tool."""
