@@ -52,10 +52,10 @@ def open_journal(path: Path) -> Iterator[FileJournal]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        stream = open(path, "x", encoding="utf-8", errors="replace", opener=_open_private)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise StorageFailed(f"The journal of an agent run cannot be made: {error}.") from error
-    with stream:
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
         yield FileJournal(stream)
     path.unlink(missing_ok=True)
 
@@ -63,14 +63,10 @@ def open_journal(path: Path) -> Iterator[FileJournal]:
 def read_journal(path: Path) -> tuple[Message, ...]:
     """The messages of a journal, up to the first line that is not whole; none where there is no journal."""
     messages: list[Message] = []
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            for line in stream:
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            try:
                 messages.append(Message.model_validate_json(line))
-    except (FileNotFoundError, ValidationError):
-        pass  # the writer was killed in the middle of a line, or before the first
+            except ValidationError:
+                break  # the writer was killed in the middle of it
     return tuple(messages)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -1,1 +1,21 @@
 """What a model agent can do, one file a kind of tool."""
+
+from autoinstall.agents.llm.contract import AgentTool
+from autoinstall.agents.llm.tools.bash import Bash
+from autoinstall.agents.llm.tools.ending import GiveUp, GiveUpArguments, Submit
+from autoinstall.agents.llm.tools.environment import DeclareMock, SetEnv, StartService, StartSidecar
+from autoinstall.agents.llm.tools.reading import ListFiles, ReadFile, SearchFiles
+from autoinstall.agents.llm.tools.writing import EditFile, WriteFile
+
+__all__ = ["GiveUp", "GiveUpArguments", "Submit", "exploring_tools", "installing_tools"]
+
+
+def exploring_tools() -> tuple[AgentTool, ...]:
+    """For who studies a checkout in a throw-away sandbox."""
+    return Bash(), ReadFile(), ListFiles(), SearchFiles()
+
+
+def installing_tools() -> tuple[AgentTool, ...]:
+    """For who brings a sandbox to where its targets run; `submit` is the role's own."""
+    writing = (WriteFile(), EditFile(), SetEnv(), StartService(), StartSidecar(), DeclareMock())
+    return *exploring_tools(), *writing, GiveUp()
