@@ -2,7 +2,7 @@
 
 from time import monotonic
 
-from autoinstall.agents.contract import Assignment, Installer, Judge
+from autoinstall.agents.contract import NO_JOURNAL, Assignment, Installer, Journal, Judge
 from autoinstall.integrity import noteworthy
 from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.tree import Tree
@@ -47,6 +47,7 @@ def set_up(
     assignment: Assignment,
     tree: Tree,
     owner: str,
+    journal: Journal = NO_JOURNAL,
 ) -> SetupAttempt:
     """Make one attempt in a sandbox of its own, started from `initial`.
 
@@ -66,7 +67,7 @@ def set_up(
         owner=owner,
     )
     with provider.open(sandbox_spec) as sandbox:
-        report = installer.install(assignment, tree, sandbox)
+        report = installer.install(assignment, tree, sandbox, journal=journal)
         if report.stop in (StopReason.GAVE_UP, StopReason.LOOP):
             return SetupAttempt(
                 number=assignment.attempt,

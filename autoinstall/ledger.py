@@ -11,16 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Any
 
-from autoinstall.agents.contract import Repository
+from autoinstall.agents import models_of, plays_llm, team_of
+from autoinstall.agents.contract import Consultation, ConsultingJudge, Judge, Repository
+from autoinstall.agents.llm.contract import journal_path
+from autoinstall.agents.llm.prompting import digest_of_prompts
 from autoinstall.attempts import SetupAttempt
 from autoinstall.datasets.records import new_environment_id, product_version
 from autoinstall.errors import AutoinstallError, Cancelled, Infrastructure
+from autoinstall.journals import AgentRun, RunJournal
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import Snapshot
 from autoinstall.selection import Selection
 from autoinstall.settings import Settings
-from autoinstall.values import Checkout, Goal, GoalResult, Outcome, Proposal, RepositorySpec, Value
+from autoinstall.values import Checkout, Goal, GoalResult, Outcome, Proposal, RepositorySpec, Role, Value
 from autoinstall.verification import Verification
 
 
@@ -44,12 +49,27 @@ def configuration_of(spec: RepositorySpec, settings: Settings) -> str:
     relevant = {
         "product": product_version(),
         "base": spec.base_image or settings.base_image,
-        "agents": settings.agents.model_dump(mode="json"),
+        "agents": _agents_of(settings),
         "verification": settings.verification.model_dump(mode="json"),
         "limits": settings.limits.model_dump(mode="json"),
         "spec": spec.model_dump(mode="json", include={"goals", "env", "limits"}),
     }
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _agents_of(settings: Settings) -> dict[str, Any]:
+    """What of the agents' settings a result depends on. What only says how an endpoint is reached does not count, and
+    where no model is asked, neither does anything that models are told."""
+    roles = settings.agents.model_dump(mode="json", include={"goal_setter", "installer", "judge"})
+    if not plays_llm(settings):
+        return roles
+    counts = {"name", "context_tokens", "max_output_tokens", "temperature", "extra"}
+    return {
+        **settings.agents.model_dump(mode="json"),
+        "models": [model.model_dump(mode="json", include=counts) for model in models_of(settings)],
+        "search": settings.search.model_dump(mode="json", exclude={"url", "seconds"}),
+        "prompts": digest_of_prompts(),
+    }
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -69,6 +89,10 @@ def failure_of(error: BaseException) -> Failure:
 
 class Ledger:
     """One repository's run. Not shared between threads.
+
+    Attributes:
+        broken: agent runs that came to nothing: interrupted ones, and proposals that could not be used.
+        consultations: what the judge asked a model.
 
     Args:
         run_id: unique; the same id rewrites the same rows. None makes one.
@@ -90,6 +114,7 @@ class Ledger:
         self.flow_run_id = flow_run_id
         self.night_id = night_id
         self.configuration = configuration_of(spec, settings)
+        self.team = team_of(settings)
         self.started_at = self.now()
         self.stage_name = "clone"
         self.failure: Failure | None = None
@@ -99,6 +124,10 @@ class Ledger:
         self.base: Snapshot | None = None
         self.initial: Snapshot | None = None
         self.proposals: list[Proposal] = []
+        self.broken: list[AgentRun] = []
+        self.consultations: list[Consultation] = []
+        self._judge: tuple[Judge, Judge] | None = None
+        self._agent_runs = 0
         self.baseline: tuple[GoalResult, ...] = ()
         self.selection: Selection | None = None
         self.attempts: list[SetupAttempt] = []
@@ -122,6 +151,34 @@ class Ledger:
             yield
         finally:
             self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + monotonic() - begun
+
+    @contextmanager
+    def agent_run(self, role: Role, attempt: int | None = None) -> Iterator[RunJournal]:
+        """A journal for one agent run. Where the run is interrupted, what is in it becomes one of `broken`.
+
+        Raises:
+            StorageFailed: it cannot be written.
+        """
+        self._agent_runs += 1
+        path = journal_path(self.settings.cache, self.run_id, role, self._agent_runs)
+        journal = RunJournal(path, attempt)
+        try:
+            yield journal
+        except BaseException as error:
+            left = journal.agent_run(failure_of(error).outcome)
+            if left is not None:
+                self.broken.append(left)
+            raise
+        finally:
+            journal.close()
+
+    def judge(self, judge: Judge) -> Judge:
+        """`judge` for this run: what it asks a model is noted here, and one answer serves for the same question."""
+        if not isinstance(judge, ConsultingJudge):
+            return judge
+        if self._judge is None or self._judge[0] is not judge:
+            self._judge = judge, judge.session(self.consultations.append)
+        return self._judge[1]
 
     @property
     def known_checkout(self) -> Checkout:

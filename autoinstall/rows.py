@@ -16,10 +16,11 @@ from autoinstall.datasets.records import (
     Timing,
     TrajectoryRecord,
 )
+from autoinstall.journals import AgentRun, total_usage, trajectory_record
 from autoinstall.ledger import Ledger
 from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.sandbox.services import start_script
-from autoinstall.values import Limits, Outcome, Trajectory, Usage
+from autoinstall.values import Limits, Usage
 
 OUTPUT_TAIL = 8000
 """Characters of a failing command's output that an `attempts` row keeps."""
@@ -29,8 +30,8 @@ _IDENTITY = ("run_id", "flow_run_id", "night_id", "repository", "commit", "start
 _SHARED = (
     *_IDENTITY,
     *("ref", "commit_date", "configuration", "seed", "language", "needs_setup", "image", "targets", "attempts"),
-    *("held_out_passed", "held_out_total", "offline_ok", "agents", "stage_seconds", "seconds", "input_tokens"),
-    *("output_tokens", "cost_usd", "warnings"),
+    *("held_out_passed", "held_out_total", "offline_ok", "agents", "team", "stage_seconds", "seconds"),
+    *("model_seconds", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "warnings"),
 )
 
 
@@ -72,11 +73,10 @@ def _repository(ledger: Ledger) -> RepositoryRecord:
         held_out_total=len(held_out) or None,
         offline_ok=ledger.quality.offline_ok,
         agents=_agents(ledger),
+        team=ledger.team,
         stage_seconds=tuple(Timing(stage=name, seconds=value) for name, value in ledger.stage_seconds.items()),
         seconds=(finished_at - ledger.started_at).total_seconds(),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
+        **_spent(usage, "steps"),
         warnings=checkout.warnings if checkout else (),
         outcome=ledger.outcome,
         stage=ledger.stage_name,
@@ -153,29 +153,25 @@ def _attempt(ledger: Ledger, repository: RepositoryRecord, attempt: SetupAttempt
 
 
 def _trajectories(ledger: Ledger, repository: RepositoryRecord) -> tuple[TrajectoryRecord, ...]:
-    runs: list[tuple[Trajectory, Usage, int | None, Outcome]] = [
-        (proposal.trajectory, proposal.usage, None, ledger.outcome) for proposal in ledger.proposals
-    ]
-    runs += [
-        (attempt.report.trajectory, attempt.report.usage, attempt.number, ledger.attempt_outcome(attempt))
-        for attempt in ledger.attempts
-    ]
     return tuple(
-        TrajectoryRecord(
-            **_identity(repository),
-            sequence=sequence,
-            role=trajectory.role,
-            agent=trajectory.agent,
-            model=trajectory.model,
-            attempt=attempt,
-            outcome=outcome,
-            messages=trajectory.messages,
-            tools=trajectory.tools,
-            seconds=usage.seconds,
-            **_spent(usage),
-        )
-        for sequence, (trajectory, usage, attempt, outcome) in enumerate(runs)
+        trajectory_record(repository, sequence, run, ledger.outcome) for sequence, run in enumerate(_agent_runs(ledger))
     )
+
+
+def _agent_runs(ledger: Ledger) -> tuple[AgentRun, ...]:
+    """Every agent run there was, whatever came of it."""
+    proposals = (AgentRun(trajectory=proposal.trajectory, usage=proposal.usage) for proposal in ledger.proposals)
+    attempts = (
+        AgentRun(
+            trajectory=attempt.report.trajectory,
+            usage=attempt.report.usage,
+            attempt=attempt.number,
+            outcome=ledger.attempt_outcome(attempt),
+        )
+        for attempt in ledger.attempts
+    )
+    judged = (AgentRun(trajectory=talk.trajectory, usage=talk.usage) for talk in ledger.consultations)
+    return (*proposals, *attempts, *ledger.broken, *judged)
 
 
 def _agents(ledger: Ledger) -> Agents:
@@ -187,16 +183,12 @@ def _agents(ledger: Ledger) -> Agents:
         installer=installer.agent if installer else "",
         installer_model=installer.model if installer else "",
         judge=ledger.settings.agents.judge if ledger.verifications else "",
+        judge_model=ledger.consultations[-1].trajectory.model if ledger.consultations else "",
     )
 
 
 def _usage(ledger: Ledger) -> Usage:
-    spent = [proposal.usage for proposal in ledger.proposals] + [a.report.usage for a in ledger.attempts]
-    return Usage(
-        input_tokens=sum(usage.input_tokens for usage in spent),
-        output_tokens=sum(usage.output_tokens for usage in spent),
-        cost_usd=sum(usage.cost_usd for usage in spent),
-    )
+    return total_usage(*(run.usage for run in _agent_runs(ledger)))
 
 
 def _effective_limits(ledger: Ledger) -> Limits:
@@ -214,5 +206,6 @@ def _identity(repository: RepositoryRecord) -> dict[str, Any]:
     return {name: getattr(repository, name) for name in _IDENTITY}
 
 
-def _spent(usage: Usage) -> dict[str, Any]:
-    return usage.model_dump(include={"steps", "input_tokens", "output_tokens", "cost_usd"})
+def _spent(usage: Usage, *left_out: str) -> dict[str, Any]:
+    """All but the seconds: a row's own span more than the agent's."""
+    return usage.model_dump(exclude={"seconds", *left_out})

@@ -26,7 +26,12 @@ class Runtime:
 
 
 def build_runtime(settings: Settings) -> Runtime:
-    """The runtime that the settings describe. Nothing is started; the engine is first asked when it is needed."""
+    """The runtime that the settings describe. Nothing is started; the engine is first asked when it is needed.
+
+    Raises:
+        BadInput: a role is to be played by a model, and none is configured.
+    """
+    agents.check_models(settings)
     return Runtime(
         settings=settings,
         provider=DockerProvider(settings),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from time import monotonic
 
 from autoinstall.agents.contract import Judge
-from autoinstall.errors import ServiceNotReady
+from autoinstall.errors import Cancelled, Infrastructure, ServiceNotReady
 from autoinstall.integrity import IntegrityReport, check_integrity
 from autoinstall.outputs.cleaning import clean
 from autoinstall.redaction import redact
@@ -263,10 +263,15 @@ def run_goal(sandbox: Sandbox, goal: Goal, judge: Judge, *, limit: float | None 
 
     Args:
         limit: seconds; None means the goal's own, or the sandbox's.
+
+    Raises:
+        Infrastructure, Cancelled: of the sandbox, or of the endpoint of the judge's model; no verdict is made of it.
     """
     result = sandbox.run(goal.command, timeout=limit if limit is not None else goal.timeout)
     try:
         judgement = judge.judge(goal, result)
+    except (Infrastructure, Cancelled):
+        raise
     except Exception as error:  # noqa: BLE001 - whatever breaks in a judge must not become a verdict
         reason = f"The judge {judge.name} failed: {type(error).__name__}: {redact(str(error))}"
         judgement = Judgement(verdict=Verdict.UNKNOWN, reason=reason)

@@ -1,28 +1,26 @@
 """What the command line says, as the values that the rest works with."""
 
-from enum import StrEnum
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from autoinstall.errors import BadInput, InvalidUrl
 from autoinstall.goals_file import read_goals
-from autoinstall.settings import AgentSettings, Settings, get_settings
+from autoinstall.settings import Family, Settings, get_settings
 from autoinstall.values import RepositorySpec
 
 
-class Agent(StrEnum):
-    """Families of agents that can play all roles."""
-
-    RULES = "rules"
-
-
-def settings_for(data: Path | None = None, agent: Agent | None = None) -> Settings:
+def settings_for(data: Path | None = None, agent: str | None = None) -> Settings:
     """The process's settings, with what the command line overrides.
 
+    Args:
+        agent: a family for all roles; or several, joined by commas, for the attempts in turn, where a model, if one of
+            them is, also sets the goals and judges. Finer choices are made by AUTOINSTALL_AGENTS__*.
+
     Raises:
-        BadInput: a variable or the .env file has a value that is not allowed.
+        BadInput: a variable or the .env file has a value that is not allowed; there is no such agent.
     """
     try:
         settings = get_settings()
@@ -40,8 +38,16 @@ def settings_for(data: Path | None = None, agent: Agent | None = None) -> Settin
     if data is not None:
         update["data"] = data.expanduser().absolute()
     if agent is not None:
-        # One family plays every role; finer choices are made by AUTOINSTALL_AGENTS__*.
-        update["agents"] = AgentSettings(goal_setter=agent.value, installer=(agent.value,), judge=agent.value)
+        families = tuple(name.strip() for name in agent.split(","))
+        known = get_args(Family)
+        if unknown := [name for name in families if name not in known]:
+            raise BadInput(
+                f"There is no agent {unknown[0]!r}.",
+                hint=f"There are {' and '.join(known)}; or several, as in rules,llm.",
+            )
+        thinker = "llm" if "llm" in families else families[0]
+        roles = {"goal_setter": thinker, "installer": families, "judge": thinker}
+        update["agents"] = settings.agents.model_copy(update=roles)
     return settings.model_copy(update=update)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Agent, settings_for, spec_of
+from cli.arguments import settings_for, spec_of
 from cli.boundary import Exit, boundary, err, exit_of, out, print_json
 
 # What a command needs is imported inside it: `--help` stays fast, and nothing starts Prefect without need.
@@ -23,7 +23,10 @@ app = typer.Typer(
 )
 
 DataOption = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Directory of the datasets.")]
-AgentOption = Annotated[Agent | None, typer.Option("--agent", help="Who does the work.")]
+AgentOption = Annotated[
+    str | None,
+    typer.Option("--agent", metavar="FAMILY[,…]", help="Who works: rules, llm, or by attempt, as in rules,llm."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show all of Prefect's log.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An environment's id, or its beginning.")]
@@ -65,12 +68,14 @@ def run(
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
         spec = spec_of(repository, goals)
+        from autoinstall.agents import check_models
         from autoinstall.checkout import check_url
         from autoinstall.sandbox.engine import connect
         from cli.progress import flow_session
 
         # What can be told at once is told before Prefect's server starts, which takes its time.
         check_url(spec.url)
+        check_models(settings)
         connect(settings).close()
 
         with flow_session(verbose=verbose):
@@ -108,9 +113,11 @@ def nightly(
     """
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
+        from autoinstall.agents import check_models
         from autoinstall.sandbox.engine import connect
         from cli.progress import flow_session
 
+        check_models(settings)
         connect(settings).close()
         with flow_session(verbose=verbose):
             from flows.nightly import run_nightly
@@ -134,14 +141,18 @@ def report(data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show what came out so far: outcomes, yield, cost."""
     with boundary(as_json=as_json):
         settings = settings_for(data)
+        from autoinstall.datasets.comparison import compare_teams
         from autoinstall.datasets.reader import repositories
         from autoinstall.datasets.schemas import Dataset
         from autoinstall.datasets.statistics import yield_statistics
 
         found = yield_statistics(settings.data)
+        compared = compare_teams(settings.data)
         if as_json:
             paths = {dataset.value: settings.data / dataset for dataset in Dataset}
-            print_json({**found.model_dump(mode="json"), "datasets": paths})
+            print_json(
+                {**found.model_dump(mode="json"), "comparison": compared.model_dump(mode="json"), "datasets": paths}
+            )
             return
         from cli import tables
 
@@ -151,6 +162,11 @@ def report(data: DataOption = None, as_json: JsonOption = False) -> None:
         out.print(tables.outcomes(repositories(settings.data)))
         out.print()
         out.print(tables.statistics(found))
+        if len(compared.teams) > 1:
+            from cli.comparison import comparison
+
+            out.print()
+            out.print(comparison(compared))
         out.print(tables.where(settings.data), markup=False)
 
 
@@ -275,14 +291,20 @@ def prune(
 
 
 @app.command()
-def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
+def doctor(
+    data: DataOption = None,
+    model: Annotated[
+        bool, typer.Option("--model", help="Examine the model's endpoint too, even where no role needs it.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Look whether this machine can do a run. Exits with 4 where it cannot."""
     with boundary(as_json=as_json):
         settings = settings_for(data)
-        from autoinstall.doctor import Status, examine
+        from autoinstall.doctor import Status, examine, examine_models
         from cli import tables
 
-        checks = examine(settings)
+        checks = (*examine(settings), *examine_models(settings, asked=model))
         if as_json:
             print_json([check.model_dump(mode="json") for check in checks])
         else:

@@ -10,11 +10,13 @@ from prefect import runtime as prefect_runtime
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
+from autoinstall.agents import next_by_another
 from autoinstall.attempts import SetupAttempt
 from autoinstall.checkout import without_credentials
 from autoinstall.datasets.records import RunRecords
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
+from autoinstall.journals import remove_journals, write_head, write_lost_runs
 from autoinstall.languages import language_of
 from autoinstall.ledger import Ledger
 from autoinstall.redaction import printable, redact, without_userinfo
@@ -60,10 +62,12 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
     data = (data or settings.data).absolute()
     ensure_writable(data)
     flow_run_id = str(prefect_runtime.flow_run.id)
+    if night_id is None:
+        recover_lost_runs(settings)
     ledger = Ledger(spec, settings, flow_run_id=flow_run_id, night_id=night_id)
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=_scratch(settings)))
     try:
-        _run_stages(ledger, directory / "checkout")
+        _run_stages(ledger, directory / "checkout", data)
     except AutoinstallError as error:
         ledger.fail(error)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever broke, the repository becomes a row
@@ -72,26 +76,31 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
     except BaseException as error:
         ledger.fail(error)
         publish_rows.fn(ledger, run_records(ledger), data)
+        remove_journals(settings.cache, ledger.run_id)
         raise
     finally:
         shutil.rmtree(directory, ignore_errors=True)
         _discard_images(ledger)
     records = run_records(ledger)
     publish_rows(ledger, records, data)
+    remove_journals(settings.cache, ledger.run_id)
     publish_repository_report(records, data)
     return _final_state(records)
 
 
-def _run_stages(ledger: Ledger, directory: Path) -> None:
+def _run_stages(ledger: Ledger, directory: Path, data: Path) -> None:
     logger = get_run_logger()
     with ledger.stage("clone"):
         ledger.checkout = clone(ledger, directory)
         ledger.language = language_of(Tree(directory))
         state = prepare_initial_state(ledger)
         ledger.base, ledger.initial = state.base, state.image
+    write_head(ledger.settings.cache, data, run_records(ledger).repository)
     _choose_goals(ledger)
     attempts = ledger.settings.verification.attempts
-    for number in range(1, attempts + 1):
+    number: int | None = 1
+    while number is not None:
+        write_head(ledger.settings.cache, data, run_records(ledger).repository)
         with ledger.stage("setup"):
             attempt = attempt_setup(ledger, number)
         ledger.attempts.append(attempt)
@@ -105,7 +114,9 @@ def _run_stages(ledger: Ledger, directory: Path) -> None:
         _remove_image(attempt)
         if attempt.report.exhausted:
             logger.info("The installer knows nothing else to try.")
-            return
+            number = next_by_another(ledger.settings, number)
+        else:
+            number = number + 1 if number < attempts else None
 
 
 def _choose_goals(ledger: Ledger) -> None:
@@ -126,6 +137,13 @@ def _choose_goals(ledger: Ledger) -> None:
             return  # asking did not help, and each time costs a baseline
         telling = len(ledger.goals) - len(trivial)
         rejected = (*rejected, *trivial)
+
+
+def recover_lost_runs(settings: Settings) -> None:
+    """Write the rows of runs whose process was killed, from what their agents had written by then."""
+    recovered = write_lost_runs(settings)
+    if recovered:
+        get_run_logger().info("Wrote the rows of runs that were killed: %s", ", ".join(recovered))
 
 
 def _accept(ledger: Ledger, attempt: SetupAttempt) -> None:

@@ -25,7 +25,7 @@ from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
-from flows.build_environment import build_environment, records_of, run_name
+from flows.build_environment import build_environment, records_of, recover_lost_runs, run_name
 from flows.reports import NightReport, NightRow
 from tasks.runtime import current_runtime, use_runtime
 
@@ -79,6 +79,7 @@ def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, 
     reaped = runtime.provider.reap()
     if reaped:
         get_run_logger().info("Removed what dead runs left: %s", reaped)
+    recover_lost_runs(settings)
     report = NightReport(night_id, total=len(specs))
     try:
         with use_runtime(replace(runtime, settings=settings)):

@@ -2,12 +2,14 @@
 
 from prefect import task
 
+from autoinstall.agents.contract import ConsultingJudge
 from autoinstall.errors import BadProposal
+from autoinstall.journals import AgentRun
 from autoinstall.ledger import Ledger
 from autoinstall.proposals import check_proposal
 from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.tree import Tree
-from autoinstall.values import GoalResult, Proposal, Recipe
+from autoinstall.values import GoalResult, Outcome, Proposal, Recipe, Role
 from autoinstall.verification import baseline
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
@@ -32,28 +34,34 @@ def propose_goals(ledger: Ledger, ask: int, rejected: tuple[GoalResult, ...] = (
     )
     tree = Tree(ledger.known_checkout.path)
     for _ in range(1 + reasks):
-        with runtime.provider.open(sandbox_spec) as sandbox:
+        with ledger.agent_run(Role.GOAL_SETTER) as journal, runtime.provider.open(sandbox_spec) as sandbox:
             proposal = runtime.goal_setter.propose(
-                ledger.repository, tree, sandbox, rejected=rejected, complaint=complaint
+                ledger.repository, tree, sandbox, rejected=rejected, complaint=complaint, journal=journal
             )
         complaint = check_proposal(proposal.goals, wanted)
         if not complaint:
             return proposal
+        refused = AgentRun(trajectory=proposal.trajectory, usage=proposal.usage, outcome=Outcome.BAD_PROPOSAL)
+        ledger.broken.append(refused)
     raise BadProposal(f"The goal-setter made no usable proposal in {1 + reasks} tries: {complaint}")
 
 
 @task(name="baseline", task_run_name="baseline, ask {ask}", **STAGE)
 def run_baseline(ledger: Ledger, ask: int) -> tuple[GoalResult, ...]:
     """Run the goals on the untouched sandbox: one that already matches proves nothing. A goal that an earlier proposal
-    had too keeps its result."""
+    had too keeps its result.
+
+    A model is not asked here: it could only make a goal that proves nothing look as if it proved something.
+    """
     count_retry(ledger)
     runtime = current_runtime()
+    judge = runtime.judge.rules if isinstance(runtime.judge, ConsultingJudge) else runtime.judge
     known = {result.goal: result for result in ledger.baseline}
     fresh = baseline(
         runtime.provider,
         ledger.known_initial.digest,
         tuple(goal for goal in ledger.goals if goal not in known),
-        runtime.judge,
+        judge,
         recipe=Recipe(env=ledger.spec.env),
         limits=ledger.spec.limits,
         owner=ledger.run_id,

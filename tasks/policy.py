@@ -7,10 +7,17 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
-from autoinstall.errors import DiskFull, EngineUnavailable, ImageUnavailable, Infrastructure
+from autoinstall.errors import (
+    DiskFull,
+    EndpointUnsuitable,
+    EngineUnavailable,
+    ImageUnavailable,
+    Infrastructure,
+    QuotaExhausted,
+)
 from autoinstall.ledger import Ledger
 
-_POINTLESS = (EngineUnavailable, DiskFull, ImageUnavailable)
+_POINTLESS = (EngineUnavailable, DiskFull, ImageUnavailable, QuotaExhausted, EndpointUnsuitable)
 """Infrastructure failures that seconds do not mend: they end the repository at once, and a later night tries again."""
 
 

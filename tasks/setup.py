@@ -6,6 +6,7 @@ from autoinstall.agents.contract import Assignment
 from autoinstall.attempts import SetupAttempt, set_up
 from autoinstall.ledger import Ledger
 from autoinstall.tree import Tree
+from autoinstall.values import Role
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
 
@@ -23,13 +24,15 @@ def attempt_setup(ledger: Ledger, number: int) -> SetupAttempt:
         lessons=ledger.lessons,
         limits=ledger.spec.limits,
     )
-    return set_up(
-        runtime.provider,
-        runtime.installer(number),
-        runtime.judge,
-        spec=ledger.spec,
-        initial=ledger.known_initial,
-        assignment=assignment,
-        tree=Tree(ledger.known_checkout.path),
-        owner=ledger.run_id,
-    )
+    with ledger.agent_run(Role.INSTALLER, number) as journal:
+        return set_up(
+            runtime.provider,
+            runtime.installer(number),
+            ledger.judge(runtime.judge),
+            spec=ledger.spec,
+            initial=ledger.known_initial,
+            assignment=assignment,
+            tree=Tree(ledger.known_checkout.path),
+            owner=ledger.run_id,
+            journal=journal,
+        )

@@ -23,7 +23,7 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
         attempt.snapshot.digest,
         attempt.report.recipe,
         ledger.targets,
-        runtime.judge,
+        ledger.judge(runtime.judge),
         settings=ledger.settings,
         limits=ledger.spec.limits,
         owner=ledger.run_id,
@@ -43,7 +43,7 @@ def measure_quality(ledger: Ledger, attempt: SetupAttempt) -> Quality:
     shared: dict[str, Any] = {
         "image": attempt.snapshot.digest,
         "recipe": attempt.report.recipe,
-        "judge": runtime.judge,
+        "judge": ledger.judge(runtime.judge),
         "limits": ledger.spec.limits,
         "owner": ledger.run_id,
     }

@@ -3,7 +3,8 @@
 A record is built from the values of the pipeline, checked when it is built, and turned into a row by
 `autoinstall.datasets.schemas`. Columns that a later version added and this one does not know are kept in `extra`.
 
-Units: seconds, bytes, US dollars; timestamps are aware and kept in UTC.
+Units: seconds, bytes, US dollars; timestamps are aware and kept in UTC. Of the tokens, cached ones are part of the
+input and reasoning ones part of the output; `model_seconds` is the part of the time that a model's answers took.
 """
 
 import hashlib
@@ -36,7 +37,7 @@ from autoinstall.values import (
     Verdict,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 RETRIED_OUTCOMES = frozenset({Outcome.INFRASTRUCTURE, Outcome.CANCELLED})
 """Outcomes that say nothing of the repository: a later night tries it again."""
@@ -242,8 +243,11 @@ class AttemptRecord(Record):
     mocks: tuple[Mock, ...] = ()
     seconds: float = 0.0
     steps: int = 0
+    model_seconds: float = 0.0
     input_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float = 0.0
 
 
@@ -253,7 +257,7 @@ class TrajectoryRecord(Record):
     Attributes:
         sequence: 0-based place among the run's trajectories.
         attempt: of the installer; None for other roles.
-        outcome: how the attempt, or for other roles the run, ended.
+        outcome: how the attempt, or for other roles the run, ended; of an agent run that was interrupted, by what.
         shortened: a message was longer than the writer's cap and lost its middle.
     """
 
@@ -268,8 +272,11 @@ class TrajectoryRecord(Record):
     shortened: bool = False
     seconds: float = 0.0
     steps: int = 0
+    model_seconds: float = 0.0
     input_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float = 0.0
 
 
@@ -281,6 +288,8 @@ class _Judged(Record):
         seed: of the selection.
         attempts: set-up attempts charged to the agent.
         needs_setup: False where the targets already matched on the untouched sandbox.
+        agents: who played each role; of the installer, in the last attempt.
+        team: who was to play them, as `team_of` writes it: the same for every run of one configuration of agents.
         held_out_passed, held_out_total: goals never shown to the installer, run once after acceptance.
         offline_ok: the targets match with no network too; None where that was not tried.
         warnings: what the checkout or the verification left out, and why.
@@ -299,10 +308,14 @@ class _Judged(Record):
     held_out_total: int | None = None
     offline_ok: bool | None = None
     agents: Agents = Agents()
+    team: str = ""
     stage_seconds: tuple[Timing, ...] = ()
     seconds: float = 0.0
+    model_seconds: float = 0.0
     input_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float = 0.0
     warnings: tuple[str, ...] = ()
 

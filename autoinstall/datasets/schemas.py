@@ -138,7 +138,14 @@ _COMMON: list[tuple[str, pa.DataType]] = [
     ("started_at", _TIME),
     ("finished_at", _TIME),
 ]
-_TOKENS: list[tuple[str, pa.DataType]] = [("input_tokens", _INT), ("output_tokens", _INT), ("cost_usd", _REAL)]
+_TOKENS: list[tuple[str, pa.DataType]] = [
+    ("model_seconds", _REAL),
+    ("input_tokens", _INT),
+    ("cached_tokens", _INT),
+    ("output_tokens", _INT),
+    ("reasoning_tokens", _INT),
+    ("cost_usd", _REAL),
+]
 _USAGE: list[tuple[str, pa.DataType]] = [("seconds", _REAL), ("steps", _INT), *_TOKENS]
 _JUDGED: list[tuple[str, pa.DataType]] = [
     ("ref", _TEXT),
@@ -154,6 +161,7 @@ _JUDGED: list[tuple[str, pa.DataType]] = [
     ("held_out_total", _INT),
     ("offline_ok", _FLAG),
     ("agents", _AGENTS),
+    ("team", _TEXT),
     ("stage_seconds", pa.list_(pa.struct([("stage", _TEXT), ("seconds", _REAL)]))),
     ("seconds", _REAL),
     *_TOKENS,

@@ -13,8 +13,8 @@ from autoinstall.datasets.reader import load
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.values import Outcome, Value
 
-# Not held against the product's yield: they say nothing of the repository.
-_UNDECIDED = frozenset({Outcome.INFRASTRUCTURE.value, Outcome.CANCELLED.value})
+UNDECIDED = frozenset({Outcome.INFRASTRUCTURE.value, Outcome.CANCELLED.value})
+"""Not held against the product's yield: they say nothing of the repository."""
 
 
 class Share(Value):
@@ -53,7 +53,9 @@ class YieldStatistics(Value):
         mean_seconds, median_seconds: of a repository's pipeline.
         held_out_mean: mean over environments of the fraction of held-out goals that pass.
         offline_share: fraction of the environments tried offline whose targets match there too.
-        tokens, cost_usd: of all runs.
+        tokens, cached_tokens, reasoning_tokens, cost_usd: of all runs; cached ones are part of the input, and
+            reasoning ones of the output.
+        model_seconds: that models' answers took, in all runs.
         nights: oldest first.
     """
 
@@ -70,6 +72,9 @@ class YieldStatistics(Value):
     held_out_mean: float | None = None
     offline_share: float | None = None
     tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    model_seconds: float = 0.0
     cost_usd: float = 0.0
     nights: tuple[NightYield, ...] = ()
 
@@ -94,7 +99,7 @@ def statistics_of(repositories: pd.DataFrame) -> YieldStatistics:
     if repositories.empty:
         return YieldStatistics()
     frame = latest(repositories)
-    decided = frame[~frame["outcome"].isin(_UNDECIDED)]
+    decided = frame[~frame["outcome"].isin(UNDECIDED)]
     accepted = frame[frame["outcome"] == Outcome.VERIFIED.value]
     with_held_out = accepted[accepted["held_out_total"].fillna(0) > 0]
     offline = accepted["offline_ok"].dropna()
@@ -112,6 +117,9 @@ def statistics_of(repositories: pd.DataFrame) -> YieldStatistics:
         held_out_mean=_mean(with_held_out["held_out_passed"] / with_held_out["held_out_total"]),
         offline_share=_mean(offline.astype(float)),
         tokens=int(repositories["input_tokens"].sum() + repositories["output_tokens"].sum()),
+        cached_tokens=int(repositories["cached_tokens"].sum()),
+        reasoning_tokens=int(repositories["reasoning_tokens"].sum()),
+        model_seconds=float(repositories["model_seconds"].sum()),
         cost_usd=float(repositories["cost_usd"].sum()),
         nights=_nights(repositories),
     )

@@ -113,8 +113,11 @@ def file_name(run_id: str) -> str:
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
-    """The literals among the settings that no row may carry: git credentials and the passwords of proxies."""
+    """The literals among the settings that no row may carry: git credentials, keys and headers of model endpoints, and
+    the passwords of proxies."""
     found: set[str] = set()
+    for model in (settings.model, *settings.models.values()):
+        found.update(secret.get_secret_value() for secret in (model.api_key, *model.headers.values()))
     for credential in settings.git_credentials.values():
         value = credential.get_secret_value()
         found.update((value, value.rpartition(":")[2]))

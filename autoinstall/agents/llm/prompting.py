@@ -33,7 +33,7 @@ def render(name: str, **values: object) -> str:
 
 def as_data(text: str, source: str) -> str:
     """Text that somebody else wrote, marked as such; it cannot end the mark itself."""
-    return f'<data source="{source}">\n{_END_OF_DATA.sub(_BROKEN, text)}\n</data>'
+    return f'<data source="{source}">\n{_END_OF_DATA.sub(_BROKEN, str(text))}\n</data>'
 
 
 def reading_of_descriptions() -> str:

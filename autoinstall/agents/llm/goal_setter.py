@@ -1,0 +1,224 @@
+"""The goal-setter that a model plays: it studies the checkout with tools, tries things, and submits ten goals."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from autoinstall.agents.contract import NO_JOURNAL, Journal, Repository
+from autoinstall.agents.llm.contract import Desk, LoopResult, LoopStop
+from autoinstall.agents.llm.loop import run_loop
+from autoinstall.agents.llm.prompting import reading_of_descriptions, render
+from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
+from autoinstall.agents.llm.shared import GiveUpAs, budget_of, facts, opening, tail, with_web, without_ending
+from autoinstall.agents.llm.tools import Submit, exploring_tools
+from autoinstall.errors import BadProposal, BudgetExhausted, NothingToSetUp
+from autoinstall.models.contract import Model
+from autoinstall.proposals import check_proposal, normalised
+from autoinstall.sandbox.contract import Sandbox
+from autoinstall.settings import Settings
+from autoinstall.tree import Tree
+from autoinstall.values import Category, Evidence, Goal, GoalResult, NonEmpty, Proposal, Role, Value
+
+MAX_SUBMISSIONS = 5
+"""Times that the goals may be handed in before the proposal counts as bad."""
+
+MIN_CATEGORIES = 3
+MAX_SETUP = 2
+_MAX_EXIT_CODES = 3
+_HIGHEST_EXIT_CODE = 125
+"""Above it the shell speaks: a command that was not found, could not be run or was killed is no success."""
+
+_LOOPING = frozenset({LoopStop.REPETITION, LoopStop.NO_CALLS})
+
+
+class GoalDraft(Value):
+    """One goal, as the model writes it."""
+
+    command: Annotated[NonEmpty, Field(max_length=4000, description="run by bash in /workspace")]
+    category: Category
+    description: Annotated[
+        NonEmpty, Field(max_length=1500, description="what it prints in a working environment; read literally")
+    ]
+    exit_codes: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=_HIGHEST_EXIT_CODE)], ...],
+        Field(min_length=1, max_length=_MAX_EXIT_CODES, description="exit codes that count as success"),
+    ] = (0,)
+    min_pass_rate: Annotated[
+        float, Field(gt=0, le=1, description="fraction of the tests that must pass; 1 for all, and for other commands")
+    ] = 1.0
+    evidence_path: Annotated[NonEmpty, Field(description="file of the checkout that shows the command, relative to it")]
+    evidence_line: Annotated[int, Field(ge=0, description="its line there; 0 for the file as a whole")] = 0
+
+
+class Goals(Value):
+    goals: tuple[GoalDraft, ...]
+
+
+class NoGoals(Value):
+    """Giving up."""
+
+    reason: Annotated[NonEmpty, Field(max_length=1000, description="why there are no goals to propose")]
+    no_code: Annotated[
+        bool, Field(description="nothing in the repository could be set up or run on Linux, whatever is installed")
+    ]
+
+
+class LlmGoalSetter:
+    """Proposes what a model submits, once `check_proposal` and the checkout have nothing against it."""
+
+    name = "llm"
+
+    def __init__(self, settings: Settings, model: Model) -> None:
+        self._settings = settings
+        self._model = model
+
+    def propose(
+        self,
+        repository: Repository,
+        tree: Tree,
+        sandbox: Sandbox,
+        *,
+        rejected: Sequence[GoalResult] = (),
+        complaint: str = "",
+        journal: Journal = NO_JOURNAL,
+    ) -> Proposal:
+        """As the contract says. Complaints come back to the model within the conversation, bounded."""
+        settings = self._settings
+        count = settings.verification.goals
+        checker = _Checker(tree, count, rejected)
+        ending = (Submit(Goals, _SUBMIT.format(count=count), checker.check), GiveUpAs(NoGoals, _GIVE_UP))
+        tools = (*with_web(without_ending(exploring_tools()), settings), *ending)
+        specs = tuple(tool.spec for tool in tools)
+        budget = budget_of(settings, settings.agents.goal_setting_seconds)
+        desk = Desk(
+            sandbox=sandbox,
+            tree=tree,
+            observation_characters=settings.agents.observation_characters,
+            command_seconds=settings.limits.command_seconds,
+            deadline=budget.deadline,
+        )
+        task = render(
+            "goal_setter_task", **facts(repository, tree), count=count, rejected=_show(rejected), complaint=complaint
+        )
+        start(journal, Role.GOAL_SETTER, self._model, specs)
+        model = MeteredModel(self._model, journal)
+        result = run_loop(model, opening(self._system(), task), tools, desk, budget, journal)
+        _raise_without_goals(result, desk, checker)
+        return Proposal(
+            goals=checker.goals,
+            trajectory=trajectory_of(Role.GOAL_SETTER, self._model.name, result.messages, specs),
+            usage=result.usage,
+        )
+
+    def _system(self) -> str:
+        settings = self._settings
+        return render(
+            "goal_setter_system",
+            count=settings.verification.goals,
+            targets=settings.verification.targets,
+            minutes=round(settings.agents.goal_setting_seconds / 60),
+            steps=settings.agents.steps,
+            command_seconds=round(settings.limits.command_seconds),
+            min_categories=MIN_CATEGORIES,
+            max_setup=MAX_SETUP,
+            reading=reading_of_descriptions(),
+            word="goal",
+        )
+
+
+_SUBMIT = """
+Hand in all {count} goals at once. They are checked, and what is wrong with them comes back to you."""
+
+_GIVE_UP = """
+End the work without goals: only where nothing in the repository could be set up or run, whatever is installed."""
+
+
+class _Checker:
+    """Checks what is submitted, and keeps the last of it.
+
+    Attributes:
+        goals: as last submitted. complaint: what is wrong with them.
+    """
+
+    def __init__(self, tree: Tree, count: int, rejected: Sequence[GoalResult]) -> None:
+        self._tree = tree
+        self._count = count
+        self._barred = {normalised(result.goal.command) for result in rejected}
+        self._submissions = 0
+        self.goals: tuple[Goal, ...] = ()
+        self.complaint = ""
+
+    def check(self, submitted: Goals, desk: Desk) -> str:
+        """What is wrong, for the model; empty once it can be used, or once it was handed in too often."""
+        del desk
+        self._submissions += 1
+        self.goals = tuple(map(self._goal, submitted.goals))
+        self.complaint = "\n".join(filter(None, [check_proposal(self.goals, self._count), *self._complaints()]))
+        return "" if self._submissions >= MAX_SUBMISSIONS else self.complaint
+
+    def _goal(self, draft: GoalDraft) -> Goal:
+        path = draft.evidence_path.removeprefix("/workspace/").removeprefix("./")
+        lines = dict(self._tree.lines(path)) if draft.evidence_line else {}
+        text = lines.get(draft.evidence_line, "").strip()[:200]
+        return Goal(
+            command=draft.command,
+            description=draft.description,
+            category=draft.category,
+            exit_codes=draft.exit_codes,
+            min_pass_rate=draft.min_pass_rate,
+            evidence=Evidence(path=path, line=draft.evidence_line, text=text),
+        )
+
+    def _complaints(self) -> list[str]:
+        found = []
+        for number, goal in enumerate(self.goals, start=1):
+            if normalised(goal.command) in self._barred:
+                found.append(f"Goal {number} ({goal.command}) fits before anything is set up, so it proves nothing.")
+            if goal.evidence is not None and (problem := self._evidence_problem(goal.evidence)):
+                found.append(f"Goal {number} ({goal.command}): {problem}")
+        kinds = Counter(goal.category for goal in self.goals)
+        wanted = min(MIN_CATEGORIES, self._count)
+        if len(kinds) < wanted:
+            found.append(f"The goals are of {len(kinds)} categories; use at least {wanted}: {', '.join(Category)}.")
+        if kinds[Category.SETUP] > MAX_SETUP:
+            found.append(f"There are {kinds[Category.SETUP]} setup goals; at most {MAX_SETUP} are of use.")
+        return found
+
+    def _evidence_problem(self, evidence: Evidence) -> str:
+        if not self._tree.has(evidence.path):
+            return f"its evidence, {evidence.path}, is no file of the checkout."
+        lines = sum(1 for _ in self._tree.lines(evidence.path))
+        if evidence.line > lines:
+            return f"its evidence is line {evidence.line} of {evidence.path}, which has {lines}."
+        return ""
+
+
+def _raise_without_goals(result: LoopResult, desk: Desk, checker: _Checker) -> None:
+    """
+    Raises:
+        BadProposal, NothingToSetUp, BudgetExhausted: the talk gave no goals that can be used.
+    """
+    left = desk.submitted
+    if result.stop is LoopStop.SUBMITTED:
+        if checker.complaint:
+            raise BadProposal(f"The model's goals could not be used after {MAX_SUBMISSIONS} tries: {checker.complaint}")
+        return
+    if result.stop is LoopStop.GAVE_UP:
+        reason = left.reason if isinstance(left, NoGoals) else result.detail
+        if isinstance(left, NoGoals) and left.no_code:
+            raise NothingToSetUp(f"The model found nothing that could be set up: {reason}")
+        raise BadProposal(f"The model gave up: {reason}", hint="Give the goals yourself with --goals.")
+    if result.stop in _LOOPING:
+        raise BadProposal(f"The model proposed nothing: {result.detail}")
+    raise BudgetExhausted(f"The goal-setter's budget was over before it had goals: {result.detail}")
+
+
+def _show(rejected: Sequence[GoalResult]) -> str:
+    parts = (
+        f"{result.goal.command}\n  described as: {result.goal.description}\n  exit code {result.result.exit_code}, "
+        f"and at the end it printed: {tail(result.result, 200) or '(nothing)'}"
+        for result in rejected
+    )
+    return "\n".join(parts)

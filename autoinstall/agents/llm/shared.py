@@ -1,0 +1,98 @@
+"""What the goal-setter and the installer have in common."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from autoinstall.agents.contract import Repository
+from autoinstall.agents.llm.contract import AgentTool, Budget, Desk, LoopStop, Observation
+from autoinstall.agents.llm.tools.base import TypedTool
+from autoinstall.agents.llm.tools.web import web_tools
+from autoinstall.languages import language_of
+from autoinstall.models.contract import Message
+from autoinstall.outputs.cleaning import clean
+from autoinstall.settings import Settings
+from autoinstall.tree import Tree
+from autoinstall.values import CommandResult, NonEmpty, Value
+
+MAX_LAYOUT = 60
+"""Entries of a checkout's top level that are named in a task."""
+
+TAIL = 1500
+"""Characters of a command's output that a task or a complaint quotes."""
+
+V = TypeVar("V", bound=Value)
+
+Line = Annotated[NonEmpty, Field(max_length=400)]
+
+
+class GiveUpAs(TypedTool[V]):
+    """Gives up with a form of the role's own; what was filled in ends up in `desk.submitted`."""
+
+    def __init__(self, form: type[V], description: str) -> None:
+        super().__init__("give_up", form, description=description)
+
+    def carry_out(self, arguments: V, desk: Desk) -> Observation:
+        desk.submitted = arguments
+        return Observation(text="Given up.", stop=LoopStop.GAVE_UP)
+
+
+def with_web(tools: Sequence[AgentTool], settings: Settings) -> tuple[AgentTool, ...]:
+    """`tools`, and those for the web where the settings name a search provider."""
+    return (*tools, *web_tools(settings))
+
+
+def without_ending(tools: Sequence[AgentTool]) -> tuple[AgentTool, ...]:
+    """`tools` without those that end the work: each role has its own forms for that."""
+    return tuple(tool for tool in tools if tool.spec.name not in {"submit", "give_up"})
+
+
+def budget_of(settings: Settings, seconds: float) -> Budget:
+    """The bounds of one agent run that starts now and may take so many seconds."""
+    agents = settings.agents
+    return Budget(
+        deadline=time.monotonic() + seconds, steps=agents.steps, tokens=agents.tokens, cost_usd=agents.cost_usd
+    )
+
+
+def opening(system: str, task: str) -> tuple[Message, ...]:
+    """How a conversation starts."""
+    return Message(role="system", content=system), Message(role="user", content=task)
+
+
+def facts(repository: Repository, tree: Tree) -> dict[str, object]:
+    """What every task says of the repository."""
+    return {
+        "url": repository.url,
+        "commit": repository.commit,
+        "date": f"{repository.commit_date:%Y-%m-%d}",
+        "file_count": len(tree.files),
+        "language": language_of(tree) or "",
+        "layout": layout(tree),
+    }
+
+
+def layout(tree: Tree) -> str:
+    """The top level of a checkout, one entry a line, with how many files lie below each directory."""
+    counts = Counter(path.partition("/")[0] for path in tree.files)
+    directories = {path.partition("/")[0] for path in tree.files if "/" in path}
+    lines = [
+        f"{_one_line(name)}/ ({counts[name]} files)" if name in directories else _one_line(name)
+        for name in sorted(counts)
+    ]
+    more = [f"… and {len(lines) - MAX_LAYOUT} more"] if len(lines) > MAX_LAYOUT else []
+    return "\n".join([*lines[:MAX_LAYOUT], *more])
+
+
+def tail(result: CommandResult, characters: int = TAIL) -> str:
+    """The end of what a command printed, as a terminal would show it."""
+    text = clean(result.output).strip()
+    return text if len(text) <= characters else f"[…]{text[-characters:]}"
+
+
+def _one_line(name: str) -> str:
+    return re.sub(r"\s+", " ", name)[:120]
