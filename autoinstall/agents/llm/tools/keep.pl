@@ -1,4 +1,6 @@
 # Copies stdin to stdout until a marker comes; of more than SPARE bytes also the first LIMIT bytes into FILE.
+binmode STDIN;
+binmode STDOUT;
 my ($file, $marker, $spare, $limit) = @ARGV;
 my ($held, $early, $kept, $out) = ('', '', 0, undef);
 sub put {
@@ -13,7 +15,7 @@ sub put {
   if (!$out) {
     $early .= $all;
     return if length $early <= $spare;
-    open $out, '>', $file or ($kept = $limit, return);
+    open $out, '>:raw', $file or ($kept = $limit, return);
     $all = $early;
     $early = '';
   }

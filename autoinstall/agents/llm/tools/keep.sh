@@ -10,7 +10,7 @@ unset AUTOINSTALL_KEEP
 if command -v perl >/dev/null && [[ -r ${autoinstall_file%/*}/keep.pl ]]; then
   marker=$(</proc/sys/kernel/random/uuid)
   exec 9<> <(:)
-  PERL5OPT= PERL_UNICODE= perl "${autoinstall_file%/*}/keep.pl" \
+  PERL5OPT= perl "${autoinstall_file%/*}/keep.pl" \
     "$autoinstall_file" "$marker" "$autoinstall_spare" "$autoinstall_limit" </proc/self/fd/9 2>/dev/null 9>&- &
   copier=$!
   SHLVL=$((SHLVL - 1)) setsid bash -c "$BASH_EXECUTION_STRING" </dev/null >/proc/self/fd/9 2>&1 9>&- &
