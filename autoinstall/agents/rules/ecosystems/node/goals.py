@@ -8,7 +8,7 @@ from autoinstall.agents.rules.contract import Candidate
 from autoinstall.agents.rules.ecosystems.node.knowledge import Linter, Runner, knowledge
 from autoinstall.agents.rules.ecosystems.node.managers import PackageManager, inside
 from autoinstall.agents.rules.ecosystems.node.manifest import BUILD_OUTPUT, Package
-from autoinstall.agents.rules.ecosystems.node.samples import single_file_command, test_files
+from autoinstall.agents.rules.ecosystems.node.samples import finds_tests, runner_call, single_file_command, test_files
 from autoinstall.agents.rules.ecosystems.node.scripts import Part, once, parts
 from autoinstall.agents.rules.evidence.script import words
 from autoinstall.values import Category, Evidence, Goal
@@ -137,9 +137,13 @@ def _tests(package: Package, manager: PackageManager, weight: int) -> Iterator[C
                 yield _candidate(goal, weight - penalty - _browser([part]) - (1 if len(runs) > 1 else 0))
         seen += 1
     if not seen and (runner := _runner(package)):
-        command = manager.local(runner.single)
-        evidence = package.evidence(f'"{runner.packages[0]}":') if runner.packages else package.evidence('"name"')
-        yield _candidate(_test_goal(package, command, runner.name, evidence), weight - 15)
+        called = runner_call(package, runner)
+        command, evidence = called or (
+            runner.single,
+            package.evidence(f'"{runner.packages[0]}":') if runner.packages else package.evidence('"name"'),
+        )
+        doubt = 15 if called or finds_tests(package, runner) else 60
+        yield _candidate(_test_goal(package, manager.local(command), runner.name, evidence), weight - doubt)
 
 
 def _candidate(goal: Goal, weight: int) -> Candidate:

@@ -8,9 +8,18 @@ from autoinstall.agents.rules.ecosystems.node.manifest import Package
 from autoinstall.agents.rules.ecosystems.node.scripts import Part
 from autoinstall.agents.rules.evidence.script import words
 from autoinstall.tree import Tree
+from autoinstall.values import Evidence
 
 _NAMED = re.compile(r"(?:^|[._-])(?:test|spec|tests)\.(?:[cm]?[jt]sx?|coffee)$|(?:^|[/])test[-_][^/]*\.[cm]?[jt]s$")
 _SOURCE = re.compile(r"\.(?:[cm]?[jt]sx?)$")
+_CALLERS = re.compile(
+    r"(?:[Mm]akefile|GNUmakefile|\.travis\.yml|(?:scripts?|tools|bin|ci)/[^/]+\.sh|[^/]+\.sh|\.github/workflows/[^/]+)$"
+)
+_WATCHES = re.compile(r"(?:^|\s)(?:-w|--watch\w*|--inspect\S*|--version|--help)\b")
+_MOCHA_CONFIGS = (
+    *(".mocharc.js", ".mocharc.cjs", ".mocharc.json", ".mocharc.jsonc", ".mocharc.yml", ".mocharc.yaml"),
+    *("test/mocha.opts", ".mocharc"),
+)
 _FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
 _TEST_CALL = re.compile(r"\b(?:it|test|describe|suite|t\.(?:is|ok|equal|same)|assert|expect|tap)\b")
 _REMOTE = re.compile(r"https?://(?!localhost|127\.|example\.|www\.example|\[)[a-z0-9.-]+\.(?:com|org|io|net)", re.I)
@@ -29,6 +38,32 @@ def test_files(package: Package, runner: Runner) -> tuple[str, ...]:
         and _is_test(path.removeprefix(prefix), runner)
     ]
     return tuple(sorted(found, key=lambda path: _rank(package.tree, prefix + path))[:40])
+
+
+def runner_call(package: Package, runner: Runner) -> tuple[str, Evidence] | None:
+    """How a Makefile, a workflow or a script calls the runner, for packages whose own scripts do not."""
+    program = runner.single.split()[0]
+    before = r"(?:(?:^|[\s@\"'(])(?:\./)?node_modules/\.bin/|\bnpx (?:--no-install )?)"
+    call = re.compile(rf"{before}{re.escape(program)}\b(?P<rest>[^&|;#$`\n\\]*)(?P<end>.?)")
+    prefix = f"{package.directory}/" if package.directory else ""
+    for path in (
+        path for path in package.tree.files if path.startswith(prefix) and _CALLERS.match(path[len(prefix) :])
+    ):
+        for number, line in enumerate(package.tree.read(path).splitlines(), start=1):
+            found = call.search(line)
+            if found and found["end"] not in ("$", "`") and not _WATCHES.search(found["rest"]):
+                evidence = Evidence(path=path, line=number, text=line.strip()[:200])
+                return f"{program}{found['rest'].rstrip(' )')}", evidence
+    return None
+
+
+def finds_tests(package: Package, runner: Runner) -> bool:
+    """Whether the runner, called without arguments, has anything to run: mocha looks into one directory only."""
+    if runner.name != "mocha" or any(package.tree.has(package.path(name)) for name in _MOCHA_CONFIGS):
+        return True
+    start = f"{package.path('test')}/"
+    direct = (path for path in package.tree.files if path.startswith(start) and "/" not in path[len(start) :])
+    return any(path.endswith((".js", ".cjs", ".mjs")) and _TEST_CALL.search(package.tree.read(path)) for path in direct)
 
 
 def _is_test(path: str, runner: Runner) -> bool:
