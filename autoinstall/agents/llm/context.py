@@ -56,6 +56,7 @@ class Conversation:
         self._tools = sum(len(tool.model_dump_json()) for tool in tools)
         self._per_token = _CHARACTERS_PER_TOKEN
         self._sent_characters = 0
+        self._ids: dict[str, str] = {}
         self._start = tuple(start)
         self._note: tuple[Message, ...] = ()
         self._groups: list[Group] = []
@@ -117,6 +118,12 @@ class Conversation:
             yield from group
 
     def _record(self, message: Message) -> None:
+        """Keep a message. Endpoints use ids again that they are not sent any more: the record has them apart."""
+        for call in message.tool_calls:
+            self._ids[call.id] = f"{call.id}_{len(self.messages)}" if call.id in self._ids else call.id
+        calls = tuple(call.model_copy(update={"id": self._ids[call.id]}) for call in message.tool_calls)
+        answered = self._ids.get(message.tool_call_id, message.tool_call_id)
+        message = message.model_copy(update={"tool_calls": calls, "tool_call_id": answered})
         self._journal.write(message)
         self.messages.append(message)
 
