@@ -10,12 +10,17 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 
+from autoinstall.agents.llm.goal_setter import LlmGoalSetter
+from autoinstall.agents.llm.installer import LlmInstaller
+from autoinstall.agents.llm.judge import LlmJudge
+from autoinstall.agents.rules.judge import RulesJudge
 from autoinstall.agents.scripted import ScriptedGoalSetter, ScriptedInstaller, ScriptedJudge
 from autoinstall.datasets.records import RunRecords
-from autoinstall.errors import EngineFailed, EngineUnavailable
+from autoinstall.errors import EngineFailed, EngineUnavailable, ModelUnavailable
+from autoinstall.models.scripted import ScriptedModel, says
 from autoinstall.runtime import Runtime
 from autoinstall.sandbox.scripted import Call, ScriptedProvider
-from autoinstall.settings import Settings
+from autoinstall.settings import AgentSettings, ModelSettings, Settings
 from autoinstall.values import Category, Goal, Outcome, RepositorySpec, Verdict
 from flows.build_environment import build_environment, records_of, run_build
 from tasks.policy import STAGE
@@ -124,6 +129,74 @@ def test_an_installer_that_knows_nothing_else_ends_the_attempts(make_runtime: Ma
     installer = ScriptedInstaller(["something useless"], exhausted=True)
     _, records = build(make_runtime(installer=lambda _: installer), RepositorySpec(url=str(repository)))
     assert records.repository.attempts == 1
+
+
+def test_attempts_go_on_with_another_agent_where_one_knows_nothing_else(
+    make_runtime: MakeRuntime, repository: Path, settings: Settings
+) -> None:
+    agents = AgentSettings(installer=("rules", "rules", "llm"))
+    model = ModelSettings(name="m1", base_url="http://127.0.0.1:9/v1")
+    settings = settings.model_copy(update={"agents": agents, "model": model})
+    rules, other = ScriptedInstaller(["something useless"], exhausted=True), ScriptedInstaller([INSTALL])
+    runtime = make_runtime(settings=settings, installer=lambda number: rules if number < 3 else other)
+    _, records = build(runtime, RepositorySpec(url=str(repository)))
+
+    assert [(attempt.attempt, attempt.outcome) for attempt in records.attempts] == [
+        (1, Outcome.MISMATCH),
+        (3, Outcome.VERIFIED),
+    ]
+    assert records.repository.team == "goals rules; set-up rules, llm:m1; judge rules"
+
+
+def test_models_play_all_roles(
+    make_runtime: MakeRuntime, repository: Path, settings: Settings, provider: ScriptedProvider, data: Path
+) -> None:
+    """Goal-setter, installer and judge by scripted models; the endpoint fails once, and once an attempt fails."""
+    agents = AgentSettings(goal_setter="llm", installer=("llm",), judge="llm")
+    model = ModelSettings(name="m1", base_url="http://127.0.0.1:9/v1")
+    settings = settings.model_copy(update={"agents": agents, "model": model})
+    quoted = {re.compile(r"^check part"): lambda call: "part is fine" if works_once_installed(call) == 0 else 1}
+    provider.responses = {INSTALL: provider.responses[INSTALL], **quoted}
+    drafts = [
+        {
+            "command": f"check part {index}",
+            "category": ("build", "run", "lint")[index % 3],
+            "description": "says `part is fine` once everything is installed",
+            "evidence_path": "main.py",
+            "evidence_line": 1,
+        }
+        for index in range(10)
+    ]
+    setter = ScriptedModel([says("", ("submit", {"goals": drafts}))])
+    hopeless = says("", ("give_up", {"reason": "no idea", "lessons": ["nothing helps"]}))
+    good = says("", ("bash", {"command": INSTALL})), says("", ("submit", {"summary": "installed"}))
+    worker = ScriptedModel([says("", ("bash", {"command": "ls"})), ModelUnavailable("gone"), hopeless, *good])
+    opinion = {"verdict": "matches", "quote": "part is fine", "reason": "it says so"}
+    doubter = ScriptedModel([says("", ("verdict", opinion))], repeat=True)
+    runtime = make_runtime(
+        settings=settings,
+        goal_setter=LlmGoalSetter(settings, setter),
+        installer=lambda _: LlmInstaller(settings, worker, RulesJudge()),
+        judge=LlmJudge(doubter, RulesJudge()),
+    )
+    _, records = build(runtime, RepositorySpec(url=str(repository)))
+
+    row = records.repository
+    assert (row.outcome, row.attempts, row.infrastructure_failures) == (Outcome.VERIFIED, 2, 1), row.reason
+    assert (row.team, row.agents.installer, row.agents.judge_model) == ("llm:m1", "llm", "scripted")
+    assert "nothing helps" in worker.requests[-1].messages[1].content
+    trajectories = pd.read_parquet(data / "trajectories").sort_values("sequence")
+    found = list(zip(trajectories.role, trajectories.attempt.fillna(0), trajectories.outcome, strict=True))
+    assert found[:4] == [
+        ("goal_setter", 0, "verified"),
+        ("installer", 1, "gave_up"),
+        ("installer", 2, "verified"),
+        ("installer", 1, "infrastructure"),
+    ]
+    assert {role for role, _, _ in found[4:]} == {"judge"}
+    assert row.input_tokens == trajectories.input_tokens.sum() > 0
+    assert len(doubter.requests) == 10  # the ten goals; further runs of the targets printed the same
+    assert not list((settings.cache / "journals").iterdir())
 
 
 def test_infrastructure_is_retried_and_not_charged(

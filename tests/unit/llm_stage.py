@@ -15,7 +15,7 @@ REPOSITORY = Repository(url="https://example.org/o/name", commit=COMMIT, commit_
 
 
 def make_checkout(root: Path, **files: str) -> Tree:
-    """A checkout with a README, a Makefile and a test, and with `files` (`__` stands for a slash, `_dot_` for a dot)."""
+    """A checkout of a few files, and of `files` (in their names `__` stands for a slash, `_dot_` for a dot)."""
     contents = {
         "README.md": "# Name\n\nRun `make test`.\n",
         "Makefile": "test:\n\tpytest -q\nlint:\n\truff check\n",

@@ -88,6 +88,57 @@ def test_run_passes_on_what_it_was_told(flows, tmp_path):
     assert "autoinstall shell name-" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("agent", "roles"),
+    [
+        ("rules", ("rules", ("rules",), "rules")),
+        ("llm", ("llm", ("llm",), "llm")),
+        ("rules,llm", ("llm", ("rules", "llm"), "llm")),
+        ("llm, rules", ("llm", ("llm", "rules"), "llm")),
+    ],
+)
+def test_agents_are_chosen_by_family(flows, monkeypatch, agent, roles):
+    monkeypatch.setenv("AUTOINSTALL_MODEL__NAME", "m1")
+    monkeypatch.setenv("AUTOINSTALL_MODEL__BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("AUTOINSTALL_AGENTS__STEPS", "7")
+    flows.result = run("r1")
+    done = cli("run", URL, "--agent", agent)
+    assert done.exit_code == 0, done.output
+    agents = flows.calls[0][1]["settings"].agents
+    assert (agents.goal_setter, agents.installer, agents.judge) == roles
+    assert agents.steps == 7  # what else was set stays
+
+
+def test_an_unknown_agent_is_bad_input(flows):
+    done = cli("run", URL, "--agent", "rules,magic", "--json")
+    assert done.exit_code == 2
+    assert "There is no agent 'magic'." in json.loads(done.stdout)["reason"]
+    assert flows.calls == []
+
+
+@pytest.mark.parametrize("command", [("run", URL), ("nightly", "--repositories", "list.csv")])
+def test_an_agent_without_a_model_is_told_before_anything_starts(flows, command):
+    done = cli(*command, "--agent", "llm", "--json")
+    assert done.exit_code == 2
+    found = json.loads(done.stdout)
+    assert "played by a model" in found["reason"]
+    assert "AUTOINSTALL_MODEL__NAME" in found["hint"]
+    assert flows.calls == []
+
+
+def test_report_compares_agents_where_there_are_several(tmp_path):
+    write_run(tmp_path, run("r1", configuration="rules", team="rules"))
+    assert "Agents compared" not in cli("report", "--data", tmp_path).stdout
+    spent = {"input_tokens": 1_200_000, "output_tokens": 34_567, "cost_usd": 1.5}
+    write_run(tmp_path, run("r2", configuration="llm", team="llm:m1", **spent))
+    shown = cli("report", "--data", tmp_path).stdout
+    assert "on the 1 repositories that all of them decided" in " ".join(shown.split())
+    assert "llm:m1" in shown
+    assert "1,234,567" in shown
+    teams = json.loads(cli("report", "--data", tmp_path, "--json").stdout)["comparison"]["teams"]
+    assert {team["team"]: team["tokens"] for team in teams} == {"rules": 0, "llm:m1": 1_234_567}
+
+
 def test_run_json_is_one_object_with_the_promised_keys(flows):
     flows.result = run("r1")
     done = cli("run", URL, "--json")
