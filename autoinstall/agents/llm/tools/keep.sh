@@ -13,7 +13,7 @@ if command -v perl >/dev/null && [[ -r ${autoinstall_file%/*}/keep.pl ]]; then
   PERL5OPT= perl "${autoinstall_file%/*}/keep.pl" \
     "$autoinstall_file" "$marker" "$autoinstall_spare" "$autoinstall_limit" </proc/self/fd/9 2>/dev/null 9>&- &
   copier=$!
-  SHLVL=$((SHLVL - 1)) setsid bash -c "$BASH_EXECUTION_STRING" </dev/null >/proc/self/fd/9 2>&1 9>&- &
+  setsid bash -c "$BASH_EXECUTION_STRING" </dev/null >/proc/self/fd/9 2>&1 9>&- &
   command=$!
   exec 2>/dev/null
   wait "$command"

@@ -1,5 +1,6 @@
 """Tools that look at files and change nothing."""
 
+import re
 import shlex
 from typing import Annotated
 
@@ -18,6 +19,7 @@ LINE_CHARACTERS = 2000
 ENTRIES = 300
 MATCHES = 150
 
+_MATCH = re.compile(r"(?m)^.+:\d+:")
 _SECONDS = 60.0
 _FRAME = 300
 
@@ -141,7 +143,7 @@ class SearchFiles(TypedTool[SearchArguments]):
             return failure("The search took too long: search in a smaller directory, or fewer files.")
         if result.exit_code == 1 and not output:
             return Observation(text="No match.")
-        if result.exit_code > 1 and not any(line.count(":") > 1 for line in output.split("\n")[:1]):
+        if result.exit_code > 1 and not _MATCH.search(output):
             return failure(f"The search failed: {output[:1000]}")
         return Observation(text=_first(output.split("\n"), MATCHES, "search for something narrower"))
 
