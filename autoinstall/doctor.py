@@ -14,6 +14,8 @@ import requests
 from docker.errors import DockerException
 
 from autoinstall.errors import AutoinstallError
+from autoinstall.models.probe import probe
+from autoinstall.models.registry import model_for, names_in_use, resolve
 from autoinstall.redaction import redact, without_userinfo
 from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
@@ -91,6 +93,28 @@ def _examine(
     yield base_image(settings, base)
     if base is not None:
         yield from network(settings, provider or DockerProvider(settings), base)
+
+
+def examine_models(settings: Settings, *, asked: bool = False) -> tuple[Check, ...]:
+    """Whether the endpoints serve that play a role; costs some thousand tokens each. Never raises for what it finds.
+
+    Args:
+        asked: examine the default model even where rules play every role.
+    """
+    names = names_in_use(settings) or (("",) if asked else ())
+    return tuple(check for name in names for check in _examine_model(settings, name))
+
+
+def _examine_model(settings: Settings, name: str) -> Iterator[Check]:
+    try:
+        _, variable = resolve(settings, name)
+        model = model_for(settings, name)
+    except AutoinstallError as error:
+        yield Check.failed(f"model {name}".strip(), error)
+        return
+    for found in probe(model, variable=variable):
+        status = Status(found.level)
+        yield Check(name=f"model {model.name}: {found.name}", status=status, detail=found.detail, hint=found.hint)
 
 
 def git() -> Check:

@@ -1,17 +1,20 @@
 """Which model a role's setting means, one object for each in a process."""
 
 import threading
+from typing import TYPE_CHECKING
 
 from autoinstall.errors import BadInput
-from autoinstall.models.client import OpenAIModel
 from autoinstall.settings import ModelSettings, Settings
 
+if TYPE_CHECKING:
+    from autoinstall.models.client import OpenAIModel
+
 _lock = threading.Lock()
-_made: list[tuple[ModelSettings, OpenAIModel]] = []
+_made: list[tuple[ModelSettings, "OpenAIModel"]] = []
 """Settings hold mappings, so they are compared and not hashed; there are a handful."""
 
 
-def model_for(settings: Settings, name: str = "") -> OpenAIModel:
+def model_for(settings: Settings, name: str = "") -> "OpenAIModel":
     """The model that a role's setting names.
 
     Args:
@@ -22,6 +25,8 @@ def model_for(settings: Settings, name: str = "") -> OpenAIModel:
         BadInput: no model is named there, or its settings cannot be used; the hint says which variable to set.
         EndpointUnsuitable: the default endpoint wants a key.
     """
+    from autoinstall.models.client import OpenAIModel  # the openai package takes a second, and rules need none of it
+
     found, variable = resolve(settings, name)
     with _lock:
         for known, model in _made:

@@ -62,19 +62,19 @@ class Transport:
         _check_headers(key, headers, variable)
         url, user_info = _split(settings.base_url, variable)
         self.endpoint = url or "the default endpoint"
-        sent: dict[str, str | openai.Omit] = {**headers}
-        if url:
-            # The environment's OpenAI account is for OpenAI's endpoint: nothing of it goes to another.
-            sent = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit(), **sent}
-            if user_info:
-                sent["Authorization"] = "Basic " + base64.b64encode(unquote(user_info).encode()).decode()
-            elif not key and "authorization" not in map(str.lower, sent):
-                sent["Authorization"] = openai.Omit()
+        sent = dict(headers)
+        if user_info:
+            sent["Authorization"] = "Basic " + base64.b64encode(unquote(user_info).encode()).decode()
+        # The environment's OpenAI account is for OpenAI's endpoint: nothing of it goes to another.
+        left_out = ["OpenAI-Organization", "OpenAI-Project"] if url else []
+        if url and not key and "authorization" not in map(str.lower, sent):
+            left_out.append("Authorization")
+        self._left_out = {name: openai.Omit() for name in left_out}
         try:
             self._client = openai.AsyncOpenAI(
                 api_key=key or ("none" if url else None),
                 base_url=url or None,
-                default_headers=sent,  # type: ignore[arg-type]  # Omit is how the package leaves a header out
+                default_headers=sent,
                 max_retries=0,
                 # A redirect would carry the headers to wherever it leads.
                 http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
@@ -83,7 +83,7 @@ class Transport:
             hint = f"Set {variable}__API_KEY, or {variable}__BASE_URL to an endpoint of your own."
             raise EndpointUnsuitable("The default endpoint wants an API key, and there is none.", hint=hint) from None
         found = [key, user_info, unquote(user_info), *headers.values(), self._client.api_key]
-        found += [str(value).rpartition(" ")[2] for value in sent.values() if isinstance(value, str)]
+        found += [str(value).rpartition(" ")[2] for value in sent.values()]
         found += unquote(user_info).split(":", 1)[1:]
         secrets = {secret for secret in found if len(secret) >= SHORTEST_SECRET}
         self._secrets: tuple[str, ...] = tuple(sorted(secrets, key=len, reverse=True))
@@ -115,7 +115,7 @@ class Transport:
                 create = self._client.chat.completions.with_raw_response.create
                 known = {name: body[name] for name in ("model", "messages")}
                 extra = {name: value for name, value in body.items() if name not in known}
-                answer = await create(**known, extra_body=extra, timeout=timeout)
+                answer = await create(**known, extra_headers=self._left_out, extra_body=extra, timeout=timeout)
             return _decoded(answer.http_response.content, answer.headers.get("content-type", ""), self.hide)
         except TimeoutError:
             return Failure(summary="the time for the whole answer ran out")
