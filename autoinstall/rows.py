@@ -37,7 +37,7 @@ _SHARED = (
 
 def run_records(ledger: Ledger) -> RunRecords:
     """All rows of the run, as things stand."""
-    repository = _repository(ledger)
+    repository = repository_record(ledger)
     return RunRecords(
         repository=repository,
         goals=_goals(ledger, repository),
@@ -47,7 +47,8 @@ def run_records(ledger: Ledger) -> RunRecords:
     )
 
 
-def _repository(ledger: Ledger) -> RepositoryRecord:
+def repository_record(ledger: Ledger) -> RepositoryRecord:
+    """The run's own row, as things stand."""
     checkout, failure, usage = ledger.checkout, ledger.failure, _usage(ledger)
     results = ledger.target_results
     held_out = ledger.quality.held_out

@@ -20,7 +20,7 @@ from autoinstall.journals import remove_journals, write_head, write_lost_runs
 from autoinstall.languages import language_of
 from autoinstall.ledger import Ledger
 from autoinstall.redaction import printable, redact, without_userinfo
-from autoinstall.rows import run_records
+from autoinstall.rows import repository_record, run_records
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
 from autoinstall.values import GoalResult, Outcome, RepositorySpec
@@ -95,12 +95,12 @@ def _run_stages(ledger: Ledger, directory: Path, data: Path) -> None:
         ledger.language = language_of(Tree(directory))
         state = prepare_initial_state(ledger)
         ledger.base, ledger.initial = state.base, state.image
-    write_head(ledger.settings.cache, data, run_records(ledger).repository)
+    write_head(ledger.settings.cache, data, repository_record(ledger))
     _choose_goals(ledger)
     attempts = ledger.settings.verification.attempts
     number: int | None = 1
     while number is not None:
-        write_head(ledger.settings.cache, data, run_records(ledger).repository)
+        write_head(ledger.settings.cache, data, repository_record(ledger))
         with ledger.stage("setup"):
             attempt = attempt_setup(ledger, number)
         ledger.attempts.append(attempt)

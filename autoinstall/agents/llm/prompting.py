@@ -1,6 +1,7 @@
 """The prompts: Jinja templates beside this file, rendered with every variable required."""
 
 import hashlib
+import json
 import re
 from functools import cache
 from importlib.resources import files
@@ -15,6 +16,9 @@ PROMPTS = ("goal_setter_system", "goal_setter_task", "installer_system", "instal
 A system prompt depends on nothing but the settings, so that endpoints can keep it cached from run to run; what differs
 between repositories is in the task.
 """
+
+_WORDS = ("notices.toml", "tools/descriptions.toml")
+"""What the loop and the tools say."""
 
 _SUFFIX = ".md.j2"
 _BROKEN = "<\u200b"
@@ -43,11 +47,12 @@ def reading_of_descriptions() -> str:
 
 @cache
 def digest_of_prompts() -> str:
-    """Fingerprint of every prompt's text: results under other prompts are other results."""
-    digest = hashlib.sha256(reading_of_descriptions().encode())
-    for name in template_names():
-        digest.update(f"\0{name}\0{_source(name)}".encode())
-    return digest.hexdigest()[:16]
+    """Fingerprint of all that models are told: results under other prompts are other results."""
+    folder = files("autoinstall.agents.llm")
+    texts = {name: _source(name) for name in template_names()}
+    texts |= {name: folder.joinpath(name).read_text(encoding="utf-8") for name in _WORDS}
+    texts["descriptions"] = reading_of_descriptions()
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def template_names() -> tuple[str, ...]:
