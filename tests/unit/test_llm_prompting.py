@@ -74,6 +74,8 @@ def test_prompts_render_with_exactly_what_they_are_given(name, values):
     assert not re.search(r"\{[{%#]|[}%#]\}", text)
     assert max(map(len, text.split("\n"))) < 400
     assert "\n\n\n" not in text
+    assert not re.search(r"[^\n]\n## ", text)
+    assert not re.search(r"[a-z)]\.[A-Z]", text)  # parts do not run into one another
     for missing in values:
         if missing in {"language", "layout"}:
             continue

@@ -42,7 +42,8 @@ def as_data(text: str, source: str) -> str:
 
 def reading_of_descriptions() -> str:
     """How a goal's description is read, as `autoinstall.outputs.expectations` does it and says it."""
-    return (expectations.__doc__ or "").partition("\n")[2].strip().removeprefix("How a description is read:").strip()
+    text = (expectations.__doc__ or "").partition("How a description is read:")[2].strip()
+    return re.sub(r" See `\w+`\.", "", text)  # what only readers of the code can look up
 
 
 @cache
