@@ -3,8 +3,9 @@
     .venv/bin/python benchmarks/loop.py [--steps N] [--docker]
 
 A scripted model that answers at once asks for a command a step, each with a long output. Without --docker the sandbox
-is scripted too, so all the time is the loop's. With it the commands run in a container of the default base, and the time
-of the same commands without any agent is taken off. On a busy machine the processor's time says more than the clock's.
+is scripted too, so all the time is the loop's. With it the commands run in a container of the default base, and the
+time of the same commands without any agent is taken off. On a busy machine the processor's time says more than the
+clock's.
 """
 
 import argparse

@@ -169,3 +169,12 @@ def test_a_refused_answer_is_sent_back_without_its_arguments() -> None:
     sent = talk.to_send()[2]
     assert sent.tool_calls == (ToolCall(id="a", name="write_file", arguments={}),)
     assert sent.content
+
+
+def test_what_a_model_thought_is_counted_since_some_endpoints_want_it_back() -> None:
+    talk = conversation(8192)
+    before = talk.tokens
+    talk.add(Message(role="assistant", content="Done.", reasoning="r" * 6000))
+    assert talk.tokens - before == pytest.approx(2000, abs=20)
+    talk.add_refused(Message(role="assistant", content="Cut", reasoning="r" * 6000))
+    assert talk.tokens - before == pytest.approx(2000, abs=40)

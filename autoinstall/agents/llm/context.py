@@ -75,7 +75,7 @@ class Conversation:
         are no JSON, and endpoints choke on them, so the calls are sent back without."""
         self._record(message)
         calls = tuple(ToolCall(id=call.id, name=call.name, arguments={}) for call in message.tool_calls)
-        self._append(_with_text(message).model_copy(update={"tool_calls": calls}))
+        self._append(_with_text(message).model_copy(update={"tool_calls": calls, "reasoning": ""}))
 
     def to_send(self) -> tuple[Message, ...]:
         """The next request's messages, shortened if need be.
@@ -164,7 +164,8 @@ def _with_text(message: Message) -> Message:
 
 def _characters(message: Message) -> int:
     calls = sum(len(call.id) + len(call.name) + len(call.raw) + _MESSAGE_CHARACTERS for call in message.tool_calls)
-    return len(message.content) + len(message.tool_call_id) + calls + _MESSAGE_CHARACTERS
+    texts = len(message.content) + len(message.reasoning) + len(message.tool_call_id)
+    return texts + calls + _MESSAGE_CHARACTERS
 
 
 def _shortened(text: str) -> str:

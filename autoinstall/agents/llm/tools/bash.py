@@ -18,7 +18,7 @@ KEPT_BYTES = 32 * 2**20
 """Of one output that are kept in its file."""
 
 _MAX_COMMAND = 100_000
-_FRAME = 700
+_FRAME = 900
 """Characters of an observation that are kept free for what is said beside the output."""
 
 _DETACHING = frozenset({"nohup", "setsid", "daemonize", "start-stop-daemon", "disown"})
@@ -56,7 +56,7 @@ class Bash(TypedTool[BashArguments]):
         if first:
             _bring_scripts(desk)
         seconds = seconds_left(desk, arguments.timeout or desk.command_seconds)
-        room = desk.observation_characters - _FRAME
+        room = max(desk.observation_characters - _FRAME, desk.observation_characters // 2)
         watch = {"BASH_ENV": f"{KEPT}/keep.sh", "AUTOINSTALL_KEEP": f"{path}:{room // 2}:{KEPT_BYTES}"}
         result = desk.sandbox.run(arguments.command, timeout=seconds, env=watch)
         output = clean(result.output)

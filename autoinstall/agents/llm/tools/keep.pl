@@ -11,6 +11,7 @@ sub put {
     $done += $count;
   }
   return if $kept >= $limit;
+  $all = substr $all, 0, $limit - $kept;
   $kept += length $all;
   if (!$out) {
     $early .= $all;
