@@ -12,9 +12,9 @@ from autoinstall.models.adaptation import Learned, Profile, Structured
 from autoinstall.models.contract import FinishReason, Message, Reply, TokenUsage, Tool
 from autoinstall.models.conversation import check_conversation
 from autoinstall.models.decoding import decode
-from autoinstall.models.failures import Failure, Kind, error_of, kind_of
+from autoinstall.models.failures import Failure, Kind, error_of, is_filtered, kind_of
 from autoinstall.models.quirks import quirks, said
-from autoinstall.models.retries import backoff
+from autoinstall.models.retries import backoff, sleep_in_slices
 from autoinstall.models.tokens import added, cost_usd, estimate_conversation
 from autoinstall.models.transport import LONGEST, Transport
 from autoinstall.models.wire import Request, body_of
@@ -50,7 +50,7 @@ class OpenAIModel:
         settings: ModelSettings,
         *,
         variable: str = "AUTOINSTALL_MODEL",
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = sleep_in_slices,
     ) -> None:
         if not settings.name:
             raise BadInput("No model is named.", hint=f"Set {variable}__NAME to a model of the endpoint.")
@@ -157,7 +157,7 @@ class OpenAIModel:
         """One request and its answer, decoded."""
         found = self._transport.send(body, ends)
         if isinstance(found, Failure):
-            return found
+            return self._filtered(request) if is_filtered(found) else found
         return decode(
             found.payload,
             request.messages,
@@ -166,6 +166,12 @@ class OpenAIModel:
             input_estimate=estimate_conversation(request.messages, request.tools),
             hide=self._transport.hide,
         )
+
+    def _filtered(self, request: Request) -> Reply:
+        """A refusal of what was asked, in the form in which other endpoints answer with one."""
+        usage = TokenUsage(input_tokens=estimate_conversation(request.messages, request.tools), estimated=True)
+        empty = Message(role="assistant")
+        return Reply(message=empty, finish=FinishReason.CONTENT_FILTER, usage=usage, model=self.name)
 
     def _wait(self, failure: Failure, retries: int, ends: float) -> None:
         """As long as the endpoint asks, or else by our own measure; not at all where the deadline comes first."""

@@ -107,12 +107,17 @@ def kind_of(failure: Failure) -> Kind:
         return Kind.QUOTA
     if failure.status >= 400 and said(table.context, failure.text):
         return Kind.CONTEXT
-    if hint_of(failure, "") and failure.status not in (408, 429):
+    if hint_of(failure, "") and failure.status not in (408, 429, 502, 503, 504):
         return Kind.REFUSED
     if failure.retry is not None and failure.status not in (401, 403):
         return Kind.RETRY if failure.retry else Kind.REFUSED
     passing = failure.status in (0, 408, 409, 425, 429) or (failure.status >= 500 and failure.status != 501)
     return Kind.RETRY if passing or said(table.passing, failure.text) else Kind.REFUSED
+
+
+def is_filtered(failure: Failure) -> bool:
+    """Whether the endpoint refuses what was asked, by rules about contents."""
+    return 400 <= failure.status < 500 and said(quirks().filtered, failure.text) is not None
 
 
 def hint_of(failure: Failure, variable: str) -> str:

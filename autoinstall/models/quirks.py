@@ -34,6 +34,7 @@ class Quirks(Value):
     context: Patterns
     room: Patterns
     cap: Patterns
+    filtered: Patterns
     passing: Patterns
     optional: frozenset[str]
     rejection: str
@@ -43,7 +44,9 @@ class Quirks(Value):
     unsuitable: tuple[Unsuitable, ...]
     text_calls: Patterns
 
-    @field_validator("quota", "context", "room", "cap", "passing", "no_system", "no_null", "wants_reasoning")
+    @field_validator(
+        "quota", "context", "room", "cap", "filtered", "passing", "no_system", "no_null", "wants_reasoning"
+    )
     @classmethod
     def _compiles(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_regular(pattern) for pattern in patterns)
@@ -54,7 +57,7 @@ def quirks() -> Quirks:
     """The table that the package carries."""
     text = resources.files("autoinstall.models").joinpath("quirks.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
-    groups = ("quota", "context", "room", "cap", "passing", "text_calls")
+    groups = ("quota", "context", "room", "cap", "filtered", "passing", "text_calls")
     return Quirks(
         **{name: table[name]["patterns"] for name in groups},
         quota_unless=table["quota"]["unless"],

@@ -1,6 +1,7 @@
 """When to try again, and after how long. The only place that retries: the openai package is told not to."""
 
 import random
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,6 +15,13 @@ def backoff(retry: int) -> float:
     """Seconds before the retry of this number (from 0): doubling, of which a random half is taken off."""
     longest: float = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(retry, 16))
     return longest * random.uniform(0.5, 1)
+
+
+def sleep_in_slices(seconds: float) -> None:
+    """Sleep, waking up often enough to notice that the thread is to end."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, 0.5))
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

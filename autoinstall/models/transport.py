@@ -28,6 +28,7 @@ from autoinstall.values import Value
 LONGEST = 24 * 3600.0
 """Seconds that no deadline exceeds, whatever the settings say."""
 
+SLICE_SECONDS = 0.5
 CLOSE_SECONDS = 2.0
 
 SHORTEST_SECRET = 4
@@ -101,7 +102,11 @@ class Transport:
         """
         future = asyncio.run_coroutine_threadsafe(self._ask(body, deadline), _loop())
         try:
-            return future.result()
+            while True:
+                # In slices: an exception that is raised in this thread from outside is only seen in between.
+                done, _ = concurrent.futures.wait([future], SLICE_SECONDS)
+                if done:
+                    return future.result()
         except BaseException:  # an interrupt of the caller: the request must not go on without it
             future.cancel()
             raise
@@ -113,9 +118,11 @@ class Transport:
         try:
             async with asyncio.timeout(left):
                 create = self._client.chat.completions.with_raw_response.create
-                known = {name: body[name] for name in ("model", "messages")}
-                extra = {name: value for name, value in body.items() if name not in known}
-                answer = await create(**known, extra_headers=self._left_out, extra_body=extra, timeout=timeout)
+                # As `extra_body` it goes out as it is: the package would walk through all of a long conversation by its
+                # types, which takes longer than everything else here.
+                answer = await create(
+                    model=body["model"], messages=[], extra_headers=self._left_out, extra_body=body, timeout=timeout
+                )
             return _decoded(answer.http_response.content, answer.headers.get("content-type", ""), self.hide)
         except TimeoutError:
             return Failure(summary="the time for the whole answer ran out")

@@ -140,6 +140,7 @@ def _shut(connection: socket.socket) -> None:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # it would hold every answer back by 40 ms
     owner: Endpoint
 
     def setup(self) -> None:

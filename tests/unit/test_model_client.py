@@ -1,5 +1,6 @@
 """The client against a strict endpoint: what it sends, when it tries again, when it stops, and what it keeps silent."""
 
+import ctypes
 import logging
 import pickle
 import socket
@@ -22,7 +23,7 @@ from autoinstall.errors import (
 from autoinstall.models.client import OpenAIModel
 from autoinstall.models.contract import FinishReason, Message, ToolCall
 from autoinstall.models.conversation import InvalidConversation
-from autoinstall.models.retries import backoff, retry_after
+from autoinstall.models.retries import backoff, retry_after, sleep_in_slices
 from autoinstall.settings import ModelSettings, Price
 from tests.endpoint import Cut, Drop, Endpoint, Failed, Hang, Raw, Says, Trickle, call, tool_call
 from tests.unit.model_samples import ASKED, BASH, client
@@ -192,6 +193,38 @@ def test_a_wait_beyond_the_deadline_is_not_begun():
         assert made.waits == []
 
 
+def test_waits_are_spent_in_slices_and_whole():
+    started = time.monotonic()
+    sleep_in_slices(0.7)
+    assert 0.7 <= time.monotonic() - started < 1.5
+
+
+def test_an_interrupt_of_the_caller_ends_the_request():
+    with client(Hang(), OK) as made:
+        caught = []
+
+        def ask():
+            try:
+                made.ask(ASKED)
+            except KeyboardInterrupt:
+                caught.append(time.monotonic())
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        while not made.endpoint.requests:
+            time.sleep(0.01)
+        began = time.monotonic()
+        # As whoever runs tasks in threads cancels one.
+        raised = ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_long(thread.ident), ctypes.py_object(KeyboardInterrupt)
+        )
+        assert raised == 1
+        thread.join(5)
+        assert caught
+        assert caught[0] - began < 2
+        assert made.ask(ASKED).message.content == "Hello"
+
+
 def test_backoff_doubles_up_to_a_bound_and_is_spread():
     for retry, longest in [(0, 1), (1, 2), (3, 8), (10, 60), (10_000, 60)]:
         waits = {backoff(retry) for _ in range(50)}
@@ -302,6 +335,19 @@ def test_context_overflow_in_the_words_of_the_common_servers(said, status):
 def test_context_overflow_by_its_code_alone():
     with client(Failed(400, "Too much.", code="context_length_exceeded")) as made, pytest.raises(ContextExhausted):
         made.ask(ASKED)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        Failed(400, "The response was filtered due to the prompt", code="content_filter"),
+        Failed(400, "Content Exists Risk"),
+    ],
+)
+def test_a_filter_that_comes_as_an_error_is_an_answer(act):
+    with client(act) as made:
+        reply = made.ask(ASKED)
+    assert (reply.finish, reply.message.content, reply.usage.estimated) == (FinishReason.CONTENT_FILTER, "", True)
 
 
 # --- deadlines
