@@ -172,9 +172,12 @@ def test_a_server_in_the_foreground_is_told_of_the_service_tool(open_desk: Open)
         ("server & sleep 1; curl localhost:80; kill $!", False),
     ],
 )
-def test_what_is_left_in_the_background_is_noticed(open_desk: Open, command: str, left: bool) -> None:
+def test_what_would_be_left_in_the_background_is_refused(open_desk: Open, command: str, left: bool) -> None:
     assert leaves_behind(command) is left
-    assert ("start_service" in use(open_desk(), "bash", command=command).text) is left
+    desk = open_desk()
+    observation = use(desk, "bash", command=command)
+    assert ("start_service" in observation.text) is left
+    assert (command in box(desk).commands) is not left
 
 
 def test_a_process_killed_for_memory_is_told(open_desk: Open) -> None:

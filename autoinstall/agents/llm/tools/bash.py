@@ -26,8 +26,9 @@ _ENDING = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _SCRIPTS = ("keep.sh", "keep.pl")
 
 _BACKGROUND = (
-    "[A process left in the background ends with this sandbox and is no part of the environment: what the targets need "
-    "running belongs into start_service.]"
+    "Not run: it would leave a process in the background, which ends with this sandbox and is no part of the "
+    "environment. What has to stay running is started with start_service. To try something, end it in the same "
+    "command: `server & sleep 2; curl -s localhost:8000; kill $!`."
 )
 _TIMED_OUT = (
     "[It did not end within {seconds:.0f} s; it and all that it started was killed. A server or another process that "
@@ -51,6 +52,8 @@ class Bash(TypedTool[BashArguments]):
     def carry_out(self, arguments: BashArguments, desk: Desk) -> Observation:
         if len(arguments.command.encode("utf-8", "surrogateescape")) > _MAX_COMMAND or "\0" in arguments.command:
             return failure(f"The command is longer than {_MAX_COMMAND} bytes or has a NUL: write a file and run that.")
+        if leaves_behind(arguments.command):
+            return failure(_BACKGROUND)
         first = desk.outputs == 0
         path = next_path(desk)
         if first:
@@ -62,7 +65,7 @@ class Bash(TypedTool[BashArguments]):
         output = clean(result.output)
         if len(output) > room or result.dropped_bytes:
             output = _excerpt(output, result, path, room, desk)
-        text = "\n".join(filter(None, [_headline(result), output.rstrip("\n"), *_hints(arguments, result, seconds)]))
+        text = "\n".join(filter(None, [_headline(result), output.rstrip("\n"), *_hints(result, seconds)]))
         return Observation(text=text, error=result.exit_code != 0)
 
 
@@ -95,14 +98,12 @@ def _headline(result: CommandResult) -> str:
     return f"[exit code {result.exit_code}{ending}, {result.duration:.1f} s{silent}]"
 
 
-def _hints(arguments: BashArguments, result: CommandResult, seconds: float) -> list[str]:
+def _hints(result: CommandResult, seconds: float) -> list[str]:
     hints = []
     if result.timed_out:
         hints.append(_TIMED_OUT.format(seconds=seconds))
     if result.out_of_memory:
         hints.append(_OUT_OF_MEMORY)
-    if leaves_behind(arguments.command):
-        hints.append(_BACKGROUND)
     return hints
 
 
