@@ -27,7 +27,8 @@
     │   ├── StorageFailed        a dataset could not be written or read
     │   ├── ModelUnavailable     a model endpoint gave no answer, after retries
     │   │   └── QuotaExhausted   it refuses for want of money or quota; trying again does not help
-    │   └── EndpointUnsuitable   it answers, but cannot do what agents need, or refuses the settings it is given
+    │   ├── EndpointUnsuitable   it answers, but cannot do what agents need, or refuses the settings it is given
+    │   └── SearchFailed         a search or a web page gave nothing usable; the model that asked is told
     ├── BudgetExhausted          an agent's limit on time, steps, tokens or money was reached
     │   └── ContextExhausted     the conversation does not fit the model any more, however it is shortened
     └── Cancelled                somebody asked for the run to end
@@ -173,6 +174,10 @@ class QuotaExhausted(ModelUnavailable):
 
 class EndpointUnsuitable(Infrastructure):
     code = "endpoint_unsuitable"
+
+
+class SearchFailed(Infrastructure):
+    code = "search_failed"
 
 
 class BudgetExhausted(AutoinstallError):

@@ -172,6 +172,8 @@ class SearchSettings(_Group):
         results: of one query.
         page_characters: of one page that is fetched.
         seconds: of one query or page.
+        allow_hosts: names of hosts outside the public internet whose pages may be fetched all the same, for instance an
+            intranet's documentation.
     """
 
     provider: Literal["none", "searxng", "ddgs"] = "none"
@@ -179,6 +181,7 @@ class SearchSettings(_Group):
     results: Count = 8
     page_characters: Annotated[int, Field(ge=500)] = 20_000
     seconds: Seconds = 20
+    allow_hosts: tuple[str, ...] = ()
 
 
 class VerificationSettings(_Group):

@@ -1,87 +1,76 @@
-"""The tools that look things up on the web. What they bring back is marked as data."""
+"""Tools that look things up on the web. What they bring back is marked as data."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from autoinstall.agents.llm.contract import AgentTool, Desk, Observation
+from autoinstall.agents.llm.tools.base import TypedTool, failure
 from autoinstall.errors import SearchFailed
-from autoinstall.models.contract import Tool
 from autoinstall.search.contract import SearchProvider
 from autoinstall.search.marking import as_data
-from autoinstall.search.pages import PageReader
+from autoinstall.search.pages import MAX_URL_CHARACTERS, PageReader
 from autoinstall.search.provider import search_provider
 from autoinstall.settings import Settings
 from autoinstall.values import NonEmpty, Value
 
-_MARK_CHARACTERS = 2500
-"""Room in an observation for what stands around a page's text, its address above all."""
+_FRAME = 600
+"""Characters of an observation for what stands around a page's text, its address aside."""
 
 
-class _Query(Value):
-    query: Annotated[NonEmpty, Field(max_length=400, description="What you would type into a search engine.")]
+class SearchArguments(Value):
+    query: Annotated[NonEmpty, Field(max_length=400, description="what one would type into a search engine")]
 
 
-class _Address(Value):
-    url: Annotated[NonEmpty, Field(max_length=2000, description="The page's full http or https address.")]
-    start: Annotated[int, Field(ge=0, description="Character of the page's text to start at; 0 is its beginning.")] = 0
-
-
-class WebSearch:
-    """Asks the provider of the settings."""
+class WebSearch(TypedTool[SearchArguments]):
+    """Asks the search provider of the settings."""
 
     reads_only = True
-    spec = Tool(
-        name="web_search",
-        description="Search the web, for instance for an error message or a project's documentation. "
-        "Gives titles, addresses and snippets; read a page with fetch_page.",
-        parameters=_Query.model_json_schema(),
-    )
 
     def __init__(self, provider: SearchProvider) -> None:
+        super().__init__("web_search", SearchArguments)
         self._provider = provider
 
-    def call(self, arguments: dict[str, Any], desk: Desk) -> Observation:  # noqa: ARG002
+    def carry_out(self, arguments: SearchArguments, desk: Desk) -> Observation:  # noqa: ARG002
         try:
-            query = _Query.model_validate(arguments).query
-            results = self._provider.search(query)
-        except (ValidationError, SearchFailed) as error:
-            return _failure(error)
+            results = self._provider.search(arguments.query)
+        except SearchFailed as error:
+            return failure(str(error))
         if not results:
             return Observation(text="Nothing was found. Try other or fewer words.")
         lines = [f"{number}. {hit.title}\n   {hit.url}\n   {hit.snippet}" for number, hit in enumerate(results, 1)]
-        return Observation(text=as_data("results", "\n".join(lines), query=query))
+        return Observation(text=as_data("results", "\n".join(lines), query=arguments.query))
 
 
-class FetchPage:
-    """Reads one public page."""
+class PageArguments(Value):
+    url: Annotated[NonEmpty, Field(max_length=MAX_URL_CHARACTERS, description="the full http or https address")]
+    start: Annotated[int, Field(ge=0, description="character of the page's text to start at")] = 0
+
+
+class FetchPage(TypedTool[PageArguments]):
+    """Reads one public page, as much of it as an observation holds."""
 
     reads_only = True
-    spec = Tool(
-        name="fetch_page",
-        description="Read a public web page as text. Long pages come in parts. "
-        "Pages in private networks, on this machine or in the sandbox are out of its reach.",
-        parameters=_Address.model_json_schema(),
-    )
 
     def __init__(self, reader: PageReader) -> None:
+        super().__init__("fetch_page", PageArguments)
         self._reader = reader
 
-    def call(self, arguments: dict[str, Any], desk: Desk) -> Observation:
+    def carry_out(self, arguments: PageArguments, desk: Desk) -> Observation:
+        room = desk.observation_characters - _FRAME
+        # An address may be as long as half an observation, and is shown after its redirects; the text gives way.
+        room = max(room - len(arguments.url), room // 2, 100)
         try:
-            address = _Address.model_validate(arguments)
-            # No more than an observation holds: it would be cut in its middle.
-            room = max(desk.observation_characters - _MARK_CHARACTERS, desk.observation_characters // 2)
-            page = self._reader.read(address.url, start=address.start, characters=room)
-        except (ValidationError, SearchFailed) as error:
-            return _failure(error)
-        if page.characters and page.start >= page.characters:
-            return Observation(text=f"The page's text has {page.characters} characters.", error=True)
+            page = self._reader.read(arguments.url, start=arguments.start, characters=room)
+        except SearchFailed as error:
+            return failure(str(error))
+        if page.start and page.start >= page.characters:
+            return failure(f"The page's text has {page.characters} characters only.")
         text = as_data("page", page.text or "(no text)", url=page.url, title=page.title[:200])
         if page.end < page.characters:
-            text += f"\nCharacters {page.start} to {page.end} of {page.characters}; go on with start={page.end}."
+            text += f"\n[characters {page.start} to {page.end} of {page.characters}; go on with start={page.end}]"
         elif page.incomplete:
-            text += "\nThe page is longer than what is read of one; this is the end of what was read."
+            text += "\n[the page is longer than what is read of one; this is the end of what was read]"
         return Observation(text=text)
 
 
@@ -93,10 +82,3 @@ def web_tools(settings: Settings) -> tuple[AgentTool, ...]:
     """
     provider = search_provider(settings)
     return () if provider is None else (WebSearch(provider), FetchPage(PageReader(settings)))
-
-
-def _failure(error: ValidationError | SearchFailed) -> Observation:
-    if isinstance(error, SearchFailed):
-        return Observation(text=str(error), error=True)
-    problems = (f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in error.errors())
-    return Observation(text="Nothing was asked: " + "; ".join(problems), error=True)
