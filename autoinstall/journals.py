@@ -8,7 +8,7 @@ removed once the rows are in the datasets.
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import IO, Any
@@ -78,16 +78,17 @@ class RunJournal:
         """As the contract says. Called again it starts the file anew."""
         self._head = trajectory
         self._messages.clear()
-        self._put({"attempt": self._attempt, "begin": trajectory.model_dump(mode="json", exclude={"messages"})}, "w")
+        head = trajectory.model_dump(mode="json", exclude={"messages"})
+        self.put([{"attempt": self._attempt, "begin": head}], "w")
 
     def write(self, message: Message) -> None:
         found = chat_message(message)
         self._messages.append(found)
-        self._put({"message": found})
+        self.put([{"message": found}])
 
     def spend(self, usage: Usage) -> None:
         self._usage = total_usage(self._usage, usage)
-        self._put({"usage": usage.model_dump(exclude_defaults=True)})
+        self.put([{"usage": usage.model_dump(exclude_defaults=True)}])
 
     def agent_run(self, outcome: Outcome | None = None) -> AgentRun | None:
         """What was written so far; None where the agent left nothing."""
@@ -102,7 +103,8 @@ class RunJournal:
             self._file.close()
             self._file = None
 
-    def _put(self, line: Mapping[str, Any], mode: str = "a") -> None:
+    def put(self, lines: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+        """Write lines of the file's form; `w` starts it anew."""
         try:
             if self._file is None or mode == "w":
                 self.close()
@@ -111,10 +113,27 @@ class RunJournal:
                     self._path, mode, encoding="utf-8", errors="backslashreplace", opener=_open_private
                 )
             # Flushed to the system, not to the disk: it is the process that gets killed, not the machine.
-            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
             self._file.flush()
         except OSError as error:
             raise _not_written(self._path, error) from error
+
+
+def keep_run(path: Path, run: AgentRun) -> None:
+    """Write an agent run that is over as its journal.
+
+    Raises:
+        StorageFailed: it cannot be written.
+    """
+    head = run.trajectory.model_dump(mode="json", exclude={"messages"})
+    lines: list[Mapping[str, Any]] = [{"attempt": run.attempt, "begin": head}]
+    lines += [{"message": message} for message in run.trajectory.messages]
+    lines.append({"usage": run.usage.model_dump(exclude_defaults=True)})
+    journal = RunJournal(path)
+    try:
+        journal.put(lines, "w")
+    finally:
+        journal.close()
 
 
 def total_usage(*spent: Usage) -> Usage:

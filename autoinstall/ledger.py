@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -20,13 +21,16 @@ from autoinstall.agents.llm.prompting import digest_of_prompts
 from autoinstall.attempts import SetupAttempt
 from autoinstall.datasets.records import new_environment_id, product_version
 from autoinstall.errors import AutoinstallError, Cancelled, Infrastructure
-from autoinstall.journals import AgentRun, RunJournal
+from autoinstall.journals import AgentRun, RunJournal, keep_run
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import Snapshot
 from autoinstall.selection import Selection
 from autoinstall.settings import Settings
 from autoinstall.values import Checkout, Goal, GoalResult, Outcome, Proposal, RepositorySpec, Role, Value
 from autoinstall.verification import Verification
+
+MAX_LESSON = 600
+"""Characters of what the next attempt is told of how an earlier one ended."""
 
 
 class Failure(Value):
@@ -159,9 +163,7 @@ class Ledger:
         Raises:
             StorageFailed: it cannot be written.
         """
-        self._agent_runs += 1
-        path = journal_path(self.settings.cache, self.run_id, role, self._agent_runs)
-        journal = RunJournal(path, attempt)
+        journal = RunJournal(self._journal_path(role), attempt)
         try:
             yield journal
         except BaseException as error:
@@ -177,8 +179,17 @@ class Ledger:
         if not isinstance(judge, ConsultingJudge):
             return judge
         if self._judge is None or self._judge[0] is not judge:
-            self._judge = judge, judge.session(self.consultations.append)
+            self._judge = judge, judge.session(self._consulted)
         return self._judge[1]
+
+    def _consulted(self, talk: Consultation) -> None:
+        self.consultations.append(talk)
+        keep_run(self._journal_path(Role.JUDGE), AgentRun(trajectory=talk.trajectory, usage=talk.usage))
+
+    def _journal_path(self, role: Role) -> Path:
+        """A path for one more journal."""
+        self._agent_runs += 1
+        return journal_path(self.settings.cache, self.run_id, role, self._agent_runs)
 
     @property
     def known_checkout(self) -> Checkout:
@@ -221,12 +232,15 @@ class Ledger:
 
     @property
     def lessons(self) -> tuple[str, ...]:
-        """What the attempts so far learnt, oldest first, each once."""
-        found = [lesson for attempt in self.attempts for lesson in attempt.report.lessons]
+        """What the attempts so far learnt, and how each of them ended, oldest first, each once."""
+        found: list[str] = []
         for attempt in self.attempts:
+            found += attempt.report.lessons
             verdict = self.verifications.get(attempt.number)
             if verdict is not None and verdict.outcome is not Outcome.VERIFIED:
                 found.append(f"Attempt {attempt.number} did not verify: {verdict.reason}")
+            elif attempt.outcome is not None and not any(attempt.reason in lesson for lesson in found):
+                found.append(f"Attempt {attempt.number} ended as {attempt.outcome}: {attempt.reason}"[:MAX_LESSON])
         return tuple(dict.fromkeys(found))
 
     @property

@@ -1,7 +1,10 @@
 """Who plays which role: by settings, on record, and compared."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from dataset_rows import COMMIT, END, run
@@ -19,6 +22,8 @@ from autoinstall.agents import (
     team_of,
 )
 from autoinstall.agents.contract import Consultation
+from autoinstall.agents.llm.judge import LlmJudge
+from autoinstall.agents.rules.judge import RulesJudge
 from autoinstall.attempts import SetupAttempt
 from autoinstall.datasets.comparison import compare_teams
 from autoinstall.datasets.reader import load
@@ -28,10 +33,13 @@ from autoinstall.errors import BadInput, BadProposal, ModelUnavailable, StorageF
 from autoinstall.journals import recover_journals, remove_journals, write_head, write_lost_runs
 from autoinstall.ledger import Ledger, configuration_of
 from autoinstall.models.contract import Message, ToolCall
+from autoinstall.models.scripted import ScriptedModel, says
 from autoinstall.rows import run_records
 from autoinstall.runtime import build_runtime
 from autoinstall.settings import ModelSettings, SearchSettings, Settings
 from autoinstall.values import (
+    CommandResult,
+    Goal,
     Outcome,
     Proposal,
     RepositorySpec,
@@ -40,6 +48,7 @@ from autoinstall.values import (
     StopReason,
     Trajectory,
     Usage,
+    Verdict,
 )
 
 SPEC = RepositorySpec(url="https://example.org/o/name")
@@ -267,6 +276,50 @@ def test_what_a_killed_process_left_becomes_rows(tmp_path):
     )
     assert list((settings.cache / "journals").iterdir()) == []
     assert write_lost_runs(settings, alive=lambda process: False) == ()
+
+
+def test_a_process_that_is_really_killed(tmp_path):
+    script = f"""
+import sys, time
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_llm_mixing import killed
+killed(Path({str(tmp_path)!r}))
+print("written", flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "written\n"
+        settings = settings_with(tmp_path)
+        assert write_lost_runs(settings) == ()
+        process.kill()
+        process.wait()
+    assert write_lost_runs(settings) == ("killed",)
+    assert len(load(tmp_path / "data", "trajectories")) == 2
+
+
+def test_what_a_judge_asked_is_in_a_journal_too(tmp_path):
+    settings = settings_with(tmp_path)
+    write_head(settings.cache, settings.data, row_of("killed"))
+    ledger = Ledger(SPEC, settings, run_id="killed")
+    answer = says("", ("verdict", {"verdict": "matches", "quote": "hello", "reason": "it greets"}))
+    session = ledger.judge(LlmJudge(ScriptedModel([answer]), RulesJudge()))
+    goal = Goal(command="greet", description="says `hello` to whoever is there")
+    assert session.judge(goal, CommandResult(command="greet", exit_code=0, output="hello")).verdict is Verdict.MATCHES
+    assert ledger.judge(RulesJudge()).name == "rules"
+    assert write_lost_runs(settings, alive=lambda process: False) == ("killed",)
+    (row,) = load(settings.data, "trajectories").to_dict("records")
+    assert (row["role"], row["model"], row["input_tokens"] > 0) == ("judge", "scripted", True)
+    assert len(json.loads(row["messages"])) == 3
+
+
+def test_the_next_attempt_is_told_how_the_earlier_ones_ended(tmp_path):
+    ledger = Ledger(SPEC, settings_with(tmp_path))
+    ledger.attempts += [
+        attempt(1, "rules", "").model_copy(update={"outcome": Outcome.MISMATCH, "reason": "`make test`: 1 failed"}),
+        attempt(2, "llm", "m1").model_copy(update={"reason": "no"}),
+    ]
+    assert ledger.lessons == ("Attempt 1 ended as mismatch: `make test`: 1 failed", "Attempt 2 ended as gave_up: no")
 
 
 def test_rows_that_are_written_already_are_not_replaced_by_what_a_journal_says(tmp_path):
