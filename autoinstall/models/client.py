@@ -11,7 +11,7 @@ from autoinstall.models import structured
 from autoinstall.models.adaptation import Learned, Profile, Structured
 from autoinstall.models.contract import FinishReason, Message, Reply, TokenUsage, Tool
 from autoinstall.models.conversation import check_conversation
-from autoinstall.models.decoding import decode
+from autoinstall.models.decoding import decode, fresh_id
 from autoinstall.models.failures import Failure, Kind, error_of, is_filtered, kind_of
 from autoinstall.models.quirks import quirks, said
 from autoinstall.models.retries import backoff, sleep_in_slices
@@ -106,6 +106,7 @@ class OpenAIModel:
     def _ask_for_object(self, request: Request, schema: Tool, ends: float) -> Reply:
         """Ask in one way after the other until there is an object, and remember the way."""
         usage, retries = TokenUsage(), 0
+        made_up = fresh_id(request.messages, self._settings.call_ids)
         mode: Structured | None = Structured.TOOL
         while mode is not None:
             reply, mode = self._ask(request, ends, mode)
@@ -113,11 +114,11 @@ class OpenAIModel:
             reply = reply.model_copy(update={"usage": usage, "retries": retries})
             if reply.finish in (FinishReason.LENGTH, FinishReason.CONTENT_FILTER):
                 return reply
-            if found := structured.found_in(reply, schema):
+            if found := structured.found_in(reply, schema, made_up):
                 self._learned.settle(mode)
                 return found
             mode = mode.next
-        return structured.unusable(reply, schema)
+        return structured.unusable(reply, schema, made_up)
 
     def _ask(self, request: Request, ends: float, mode: Structured = Structured.TOOL) -> tuple[Reply, Structured]:
         """One answer, after as many tries as it takes, and the way in which an object was asked for.

@@ -108,6 +108,11 @@ def is_incomplete(raw: str) -> bool:
     return False
 
 
+def fresh_id(conversation: Sequence[Message], form: IdForm) -> str:
+    """An id for one more call in a conversation."""
+    return _made_up(f"{len(conversation)}", _taken(conversation), form)
+
+
 def calls_in_text(text: str, tools: Sequence[str]) -> bool:
     """Whether `text` has what looks like a tool call that the server should have taken out of it."""
     names = "|".join(map(re.escape, tools)) or r"\b\B"
@@ -194,7 +199,7 @@ def _finish(reason: object, calls: Sequence[ToolCall]) -> FinishReason:
 
 def _identified(calls: Sequence[ToolCall], conversation: Sequence[Message], form: IdForm) -> tuple[ToolCall, ...]:
     """The calls with ids that are unique in the conversation and of the form asked for; the same at every replay."""
-    taken = {call.id for message in conversation for call in message.tool_calls}
+    taken = _taken(conversation)
     found = []
     for index, call in enumerate(calls):
         kept = call.id and call.id not in taken and (form == "openai" or _is_alnum9(call.id))
@@ -202,6 +207,10 @@ def _identified(calls: Sequence[ToolCall], conversation: Sequence[Message], form
         taken.add(id_)
         found.append(call.model_copy(update={"id": id_}))
     return tuple(found)
+
+
+def _taken(conversation: Sequence[Message]) -> set[str]:
+    return {call.id for message in conversation for call in message.tool_calls}
 
 
 def _is_alnum9(id_: str) -> bool:

@@ -62,7 +62,7 @@ class Transport:
         headers = {name: value.get_secret_value().strip() for name, value in settings.headers.items()}
         _check_headers(key, headers, variable)
         url, user_info = _split(settings.base_url, variable)
-        self.endpoint = url or "the default endpoint"
+        self.endpoint = redact(url) or "the default endpoint"
         sent = dict(headers)
         if user_info:
             sent["Authorization"] = "Basic " + base64.b64encode(unquote(user_info).encode()).decode()

@@ -267,6 +267,16 @@ def test_no_object_at_all_is_a_call_that_cannot_be_used():
         assert made.model.profile.structured is Structured.TOOL
 
 
+@pytest.mark.parametrize("content", ["It matches.", JSON_ANSWER])
+def test_an_object_can_be_asked_for_again_in_the_same_conversation(content):
+    with client(Says(content), repeat=True) as made:
+        conversation = list(ASKED)
+        for _ in range(3):
+            reply = made.ask(conversation, schema=VERDICT)
+            answer = Message(role="tool", tool_call_id=verdict(reply).id, content="Once more, please.")
+            conversation += [reply.message, answer]
+
+
 def test_an_object_of_another_form_is_not_taken():
     answers = (Says(calls=(call("verdict", verdict="matches"),)), Says('{"name": "verdict"}'), Says("[]"))
     with client(*answers) as made:
