@@ -34,6 +34,13 @@ EMPTY_NAME = "0000-empty.parquet"
 gives readers that take the first file's schema the newest one."""
 
 
+MIN_KEY = 8
+"""Characters of a model endpoint's key. Shorter ones are the made-up words that servers of one's own take ("EMPTY",
+"ollama"); masking those would spoil whatever else is called so."""
+
+_SECRET_HEADER = re.compile(r"(?i)auth|key|token|secret|cookie|password")
+
+
 class WrittenFiles(Value):
     """Where the rows of a run went; None where there were none of that kind."""
 
@@ -113,11 +120,13 @@ def file_name(run_id: str) -> str:
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
-    """The literals among the settings that no row may carry: git credentials, keys and headers of model endpoints, and
-    the passwords of proxies."""
+    """The literals among the settings that no row may carry: git credentials, keys of model endpoints, and the passwords
+    of proxies."""
     found: set[str] = set()
     for model in (settings.model, *settings.models.values()):
-        found.update(secret.get_secret_value() for secret in (model.api_key, *model.headers.values()))
+        headers = [value for name, value in model.headers.items() if _SECRET_HEADER.search(name)]
+        keys = [secret.get_secret_value().rpartition(" ")[2] for secret in (model.api_key, *headers)]
+        found.update(key for key in keys if len(key) >= MIN_KEY)
     for credential in settings.git_credentials.values():
         value = credential.get_secret_value()
         found.update((value, value.rpartition(":")[2]))

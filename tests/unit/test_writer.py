@@ -17,7 +17,7 @@ from autoinstall.datasets.reader import environments, load
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.writer import ensure_writable, file_name, secrets_of, write_run
 from autoinstall.errors import DiskFull, StorageFailed, UnusableDirectory
-from autoinstall.settings import PassThrough, Settings
+from autoinstall.settings import ModelSettings, PassThrough, Settings
 
 
 def test_a_run_is_one_file_in_each_dataset(tmp_path):
@@ -145,6 +145,18 @@ def test_secrets_are_masked_in_every_column_but_made_up_ones_of_the_recipe_stay(
 
 
 _CURL = 'curl -H "Authorization: Bearer abcdef" http://x/'
+
+
+def test_keys_of_model_endpoints_are_secrets_and_made_up_words_are_not():
+    settings = Settings(
+        model=ModelSettings(
+            api_key="very-secret-key",
+            headers={"Authorization": "Bearer other-secret-key", "X-Team": "infrastructure"},
+        ),
+        models={"own": ModelSettings(api_key="EMPTY"), "hosted": ModelSettings(api_key="third-secret-key")},
+        _env_file=None,
+    )
+    assert set(secrets_of(settings)) == {"very-secret-key", "other-secret-key", "third-secret-key"}
 
 
 def test_secrets_of_the_settings():
