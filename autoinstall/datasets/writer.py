@@ -120,8 +120,8 @@ def file_name(run_id: str) -> str:
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
-    """The literals among the settings that no row may carry: git credentials, keys of model endpoints, and the passwords
-    of proxies."""
+    """The literals among the settings that no row may carry: git credentials, keys of model endpoints, passwords of
+    proxies."""
     found: set[str] = set()
     for model in (settings.model, *settings.models.values()):
         headers = [value for name, value in model.headers.items() if _SECRET_HEADER.search(name)]
