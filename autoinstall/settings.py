@@ -81,6 +81,10 @@ class EngineSettings(_Group):
         runtime: empty means the engine's default (runc); `runsc` is gVisor.
         registry: where images are pushed to and bases are pulled from; empty means none.
         min_free_mb: below it no new sandbox is started.
+        block_private: keep sandboxes away from the host's own services, private networks and cloud metadata. What
+            `pass_through` names stays reachable.
+        allow_hosts: what stays reachable besides: `host`, `host:port`, an address or a range of them. Needed where a
+            name that tools use by default, a package index say, is answered by an address in a private network.
     """
 
     host: str = ""
@@ -88,6 +92,8 @@ class EngineSettings(_Group):
     runtime: str = ""
     registry: str = ""
     min_free_mb: int = 2048
+    block_private: bool = True
+    allow_hosts: tuple[str, ...] = ()
 
 
 Family = Literal["rules", "llm"]

@@ -7,6 +7,7 @@ import secrets
 import tarfile
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
@@ -17,6 +18,7 @@ from autoinstall.sandbox import files, images, reaper, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
 from autoinstall.sandbox.contract import PathStat, Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
+from autoinstall.sandbox.egress import Egress
 from autoinstall.sandbox.engine import check_disk, connect
 from autoinstall.sandbox.exec import Executor, check_variable, script
 from autoinstall.sandbox.labels import ATTEMPT_REPOSITORY, Kind
@@ -44,7 +46,7 @@ _logger = logging.getLogger(__name__)
 class DockerSandbox:
     """One container with what lies beside it. Made by `DockerProvider.open`; its calls are one at a time."""
 
-    def __init__(self, client: "DockerClient", settings: Settings, spec: SandboxSpec) -> None:
+    def __init__(self, client: "DockerClient", settings: Settings, spec: SandboxSpec, egress: Egress) -> None:
         self._api: APIClient = client.api
         self._client = client
         self._settings = settings
@@ -52,7 +54,9 @@ class DockerSandbox:
         self._recipe = spec.recipe.model_copy(update={"services": (), "sidecars": ()})
         # Named before it is made, so that it can be removed even if the answer to its making never comes.
         self._name = f"autoinstall-{spec.purpose}-{secrets.token_hex(4)}"
-        self._neighbourhood = Neighbourhood(self._api, self._name, spec.purpose, spec.owner, open=spec.network)
+        self._neighbourhood = Neighbourhood(
+            self._api, self._name, spec.purpose, spec.owner, open=spec.network, egress=egress
+        )
         self._lock = threading.RLock()
         self._closing = threading.Lock()
         self._committed = False
@@ -75,18 +79,33 @@ class DockerSandbox:
 
     def start(self) -> None:
         """Start the container, then the sidecars, then the services of the spec's recipe."""
-        spec = self._spec
-        connected = spec.network or bool(spec.recipe.sidecars)
-        network = self._neighbourhood.network if connected else "none"
+        spec, beside = self._spec, self._neighbourhood
+        if not (spec.network or spec.recipe.sidecars):
+            self._start_container("none")
+        elif beside.connects_later:
+            with ThreadPoolExecutor(1) as meanwhile:  # making a network takes as long as starting a container
+                made = meanwhile.submit(beside.make)
+                self._start_container("none")
+                made.result()
+            beside.attach(self._name)
+        else:
+            self._start_container(beside.make())
+            beside.attach(self._name)
+        for sidecar in spec.recipe.sidecars:
+            self.start_sidecar(sidecar)
+        for service in spec.recipe.services:
+            self.start_service(service)
+
+    def _start_container(self, network: str) -> None:
         with engine_errors("start a sandbox"):
             self._api.create_container(
-                spec.image,
+                self._spec.image,
                 entrypoint=["bash", "-c", script("keep_alive.sh"), "autoinstall"],
                 command=[],
                 name=self._name,
                 use_config_proxy=False,  # the host's proxies, which may hold credentials
                 user="root",
-                labels=own_labels(Kind.SANDBOX, spec.purpose, spec.owner),
+                labels=own_labels(Kind.SANDBOX, self._spec.purpose, self._spec.owner),
                 stdin_open=False,
                 tty=False,
                 host_config=self._api.create_host_config(
@@ -98,10 +117,6 @@ class DockerSandbox:
                 ),
             )
             self._api.start(self._name)
-        for sidecar in spec.recipe.sidecars:
-            self.start_sidecar(sidecar)
-        for service in spec.recipe.services:
-            self.start_service(service)
 
     def _bounds(self) -> dict[str, Any]:
         """What a sandbox and its sidecars are held to."""
@@ -245,6 +260,7 @@ class DockerProvider:
         self._shut_down = False
         self._connecting = threading.Lock()
         self._client: DockerClient | None = None
+        self._egress: Egress | None = None
 
     @property
     def client(self) -> "DockerClient":
@@ -261,7 +277,7 @@ class DockerProvider:
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         self._make_room()
-        sandbox = DockerSandbox(self.client, self._settings, spec)
+        sandbox = DockerSandbox(self.client, self._settings, spec, self._guard())
         with self._lock:
             if self._shut_down:
                 raise Cancelled("The run was cancelled.")
@@ -296,6 +312,12 @@ class DockerProvider:
             except docker.errors.APIError as error:
                 if error.status_code not in (404, 409):
                     raise
+
+    def _guard(self) -> Egress:
+        with self._lock:
+            if self._egress is None:
+                self._egress = Egress(self.client, self._settings)
+            return self._egress
 
     def _make_room(self) -> None:
         """Where disk is low, what dead runs left goes first.
@@ -334,7 +356,7 @@ class DockerProvider:
         with self._connecting:
             if self._client is not None:
                 self._client.close()
-                self._client = None
+                self._client = self._egress = None
 
 
 def _archive(contents: Mapping[str, bytes]) -> bytes:
