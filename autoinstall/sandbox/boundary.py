@@ -20,6 +20,9 @@ from autoinstall.redaction import redact
 
 _TRANSPORT = (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError)
 
+_NOT_SERVING = ("is not running", "is paused", "container state improper", "no such container")
+"""How Docker and Podman (the last two, with status 500) put that a container serves nothing any more."""
+
 
 @contextmanager
 def engine_errors(doing: str, *, sandbox: bool = False) -> Iterator[None]:
@@ -59,7 +62,7 @@ def _of_answer(error: docker.errors.APIError, doing: str, sandbox: bool) -> Infr
         return RegistryRateLimited(message, hint="Wait, log in to the registry, or set a registry of your own.")
     if isinstance(error, docker.errors.ImageNotFound):
         return ImageUnavailable(message)
-    if sandbox and (error.status_code == 404 or "is not running" in lowered or "is paused" in lowered):
+    if sandbox and (error.status_code == 404 or any(words in lowered for words in _NOT_SERVING)):
         return SandboxLost(f"The sandbox is gone: {said}", hint="Something removed or killed its container.")
     if "non-overlapping ipv4 address pool" in lowered or "subnets" in lowered:
         return EngineFailed(

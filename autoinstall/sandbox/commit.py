@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from docker.api.client import APIClient
 
 _ADOPT_SECONDS = 600.0
+_SPECIAL = frozenset('\n\r"\\$')
+"""What an instruction cannot carry to every engine: line breaks, and what Podman 4 would keep the backslash of."""
 
 
 def commit(
@@ -46,12 +48,13 @@ def commit(
         f"WORKDIR {WORKSPACE}",
         "USER root",
         *(f"LABEL {_quote(name)}={_quote(value)}" for name, value in {**labels, SNAPSHOT: snapshot}.items()),
-        # An instruction cannot carry a line break; the env file can.
-        *(f"ENV {name}={_quote(value)}" for name, value in (env or {}).items() if not {"\n", "\r"} & set(value)),
+        *(f"ENV {name}={_quote(value)}" for name, value in (env or {}).items() if not _SPECIAL & set(value)),
     ]
+    # Docker takes any value from here. Podman does not look at it, so that there only the env file has these.
+    conf = {"Env": [f"{name}={value}" for name, value in (env or {}).items() if _SPECIAL & set(value)]}
     try:
         with engine_errors("commit the sandbox to an image", sandbox=True):
-            made = api.commit(container, repository=repository, tag=tag, pause=True, changes=changes)
+            made = api.commit(container, repository=repository, tag=tag, pause=True, changes=changes, conf=conf)
             image = str(made["Id"])
     except EngineUnavailable:
         found = _find(api, snapshot, adopt_seconds)

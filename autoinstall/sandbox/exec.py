@@ -10,14 +10,21 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from autoinstall.errors import EngineFailed, SandboxLost
-from autoinstall.sandbox.stream import STDOUT, BoundedOutput, ExecStream, UntilMarker
+from autoinstall.sandbox.stream import (
+    STDOUT,
+    BoundedOutput,
+    ExecStream,
+    UnknownUser,
+    UntilMarker,
+    tells_of_unknown_user,
+)
 from autoinstall.values import CommandResult
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient
 
 TIMED_OUT = 124
-TOO_LONG = 126
+NOT_STARTED = 126
 MAX_COMMAND_BYTES = 120_000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _READ_SCRIPT = "IFS= read -r -d '' script; eval \"$script\""
@@ -66,14 +73,18 @@ class Executor:
             said = (
                 f"bash: the command has a NUL byte or more than {MAX_COMMAND_BYTES} bytes; write a file and run that\n"
             )
-            return CommandResult(command=command, exit_code=TOO_LONG, output=said)
+            return CommandResult(command=command, exit_code=NOT_STARTED, output=said)
         nonce = secrets.token_hex(16)
         argv = ["bash", "-c", _READ_SCRIPT, "autoinstall", nonce]
         pairs = [f"{name}={value}" for name, value in variables.items()]
         parts = "\0".join([script("exec.sh", "lib.sh"), command, *pairs, "", ""]).encode("utf-8", "surrogateescape")
         started = time.monotonic()
         call = _Call(nonce, BoundedOutput(self.head, self.tail))
-        with ExecStream(self.api, self.container, argv, user=user, env=self.env, stdin=True) as stream:
+        try:
+            opened = ExecStream(self.api, self.container, argv, user=user, env=self.env, stdin=True)
+        except UnknownUser as error:
+            return CommandResult(command=command, exit_code=NOT_STARTED, output=f"{error.message}\n")
+        with opened as stream:
             stream.send(parts)
             timed_out = not call.follow(stream, started + timeout)
             if timed_out:
@@ -104,7 +115,7 @@ class Executor:
         if not call.started:
             self.capture(["true"], timeout=_KILL_SECONDS)  # raises where it is the container that is gone
             said = call.output.text().strip()[-300:]
-            if "unable to find user" in said or "no matching entries in passwd" in said:
+            if tells_of_unknown_user(said):
                 return code  # the caller's to mend, and the output tells how
             raise EngineFailed(f"The sandbox could not start bash (exit code {code}): {said or 'no output'}")
         call.kills_after = self._kill(call)

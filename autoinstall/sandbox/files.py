@@ -14,7 +14,7 @@ import docker.errors
 from autoinstall.errors import SandboxLost
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.contract import WORKSPACE, PathStat, TreeEntry
-from autoinstall.sandbox.stream import STDOUT, ExecStream
+from autoinstall.sandbox.stream import STDOUT, ExecStream, UnknownUser
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient
@@ -35,6 +35,8 @@ exec cat -- "$1"
 _ABSENT, _TOO_LARGE = 66, 67
 
 _STAT_HEADER = "X-Docker-Container-Path-Stat"
+_CIRCLES = ("too many links", "too many levels of symbolic links")
+"""How Docker and Podman put that links lead round in circles."""
 # The engine gives modes as Go's os.FileMode.
 _DIRECTORY, _SYMLINK, _OTHER = 1 << 31, 1 << 27, (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19)
 
@@ -52,7 +54,11 @@ def write_file(api: "APIClient", container: str, path: str, content: bytes, *, e
     said = bytearray()
     ready = False
     left = memoryview(content)
-    with ExecStream(api, container, argv, user=user, env={}, stdin=True) as stream:
+    try:
+        opened = ExecStream(api, container, argv, user=user, env={}, stdin=True)
+    except UnknownUser as error:
+        raise OSError(f"{path} cannot be written: {error.message}") from error
+    with opened as stream:
         while True:
             if time.monotonic() > deadline:
                 raise SandboxLost(f"The sandbox does not take the content of {path}.")
@@ -138,12 +144,14 @@ def _stat(api: "APIClient", container: str, path: str) -> PathStat | None:
         response = client.head(
             client._url("/containers/{0}/archive", container), params={"path": path}, timeout=client.timeout
         )
-        if response.status_code == 404:
+        header = response.headers.get(_STAT_HEADER)
+        if response.status_code == 404 and header is None:
             return None
         if response.status_code == 500 and next(read_tree(api, container, [path], max_bytes=1), None) is None:
             return None  # only an archive's answer says what is wrong: links that lead round in circles
-        client._raise_for_status(response)
-        found = json.loads(b64decode(response.headers[_STAT_HEADER]))
+        if header is None:
+            client._raise_for_status(response)
+        found = json.loads(b64decode(header))  # Podman has it beside a 404 too, of a link that leads nowhere
     mode = int(found["mode"])
     kind = "directory" if mode & _DIRECTORY else "symlink" if mode & _SYMLINK else "other" if mode & _OTHER else "file"
     return PathStat(
@@ -164,15 +172,24 @@ def _entries(api: "APIClient", container: str, path: PurePosixPath, max_bytes: i
     """Raises docker.errors.NotFound where the path is absent."""
     with engine_errors(f"read {path} from the sandbox", sandbox=True):
         try:
-            chunks, _ = api.get_archive(container, str(path))
+            chunks, seen = api.get_archive(container, str(path))
         except docker.errors.APIError as error:
-            if not isinstance(error, docker.errors.NotFound) and "too many links" not in str(error.explanation):
+            if error.response is not None and _STAT_HEADER in error.response.headers:
+                yield from _linked(api, container, path)  # Podman says so of a link that leads nowhere
+                return
+            if not isinstance(error, docker.errors.NotFound) and not any(
+                words in str(error.explanation) for words in _CIRCLES
+            ):
                 raise
             absent = docker.errors.NotFound(str(error))  # links that lead round in circles lead to nothing
         else:
             parent = path.parent
             with _Reader(chunks) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:
+                    if int(seen["mode"]) & _SYMLINK and not member.issym():
+                        # Podman follows the link that it is asked for; its directory's archive has it as it is.
+                        yield from _linked(api, container, path)
+                        return
                     if member.islnk():
                         # It has no content in a stream that cannot be rewound: its file is fetched by itself.
                         whole = next(read_tree(api, container, [str(parent / member.name)], max_bytes=max_bytes), None)
@@ -185,6 +202,16 @@ def _entries(api: "APIClient", container: str, path: PurePosixPath, max_bytes: i
                         return  # nothing follows, and what is left of a large file is not asked for
             return
     raise absent
+
+
+def _linked(api: "APIClient", container: str, path: PurePosixPath) -> Iterator[TreeEntry]:
+    """The link at `path`, out of its directory's archive."""
+    chunks, _ = api.get_archive(container, f"{path.parent}/.")
+    with _Reader(chunks) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            if PurePosixPath(member.name) == PurePosixPath(path.name):
+                yield _entry(member, path.parent, b"")
+                return
 
 
 def _entry(member: tarfile.TarInfo, parent: PurePosixPath, content: bytes) -> TreeEntry:

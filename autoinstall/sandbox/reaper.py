@@ -116,7 +116,7 @@ class _Reaper:
             found = self._api.images(filters=_FILTERS)
         oldest = time.time() - workspace_days * 86400
         for image in found:
-            tags = [tag for tag in image.get("RepoTags") or () if tag != "<none>:<none>"]
+            tags = [_short(tag) for tag in image.get("RepoTags") or () if tag != "<none>:<none>"]
             if self._is_leftover(image, tags, keep, oldest):
                 # By tag where it has some: then one that somebody else tagged too stays theirs.
                 for reference in [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES] or [image["Id"]]:
@@ -138,7 +138,7 @@ class _Reaper:
             return False
         if keep is None and any(_repository(tag) != ATTEMPT_REPOSITORY for tag in tags):
             return False
-        return not {image["Id"], *tags, *(image.get("RepoDigests") or ())} & set(keep or ())
+        return not {image["Id"], *tags, *(image.get("RepoDigests") or ())} & set(map(_short, keep or ()))
 
     @contextlib.contextmanager
     def _noting(self, name: str) -> Iterator[None]:
@@ -151,6 +151,11 @@ class _Reaper:
 
 
 _OWN_REPOSITORIES = frozenset({ATTEMPT_REPOSITORY, ENVIRONMENT_REPOSITORY, WORKSPACE_REPOSITORY})
+
+
+def _short(tag: str) -> str:
+    """`tag` as the product names it: Podman puts a registry, or the local one, before a name that has none."""
+    return tag.removeprefix("docker.io/").removeprefix("localhost/")
 
 
 def _repository(tag: str) -> str:

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from autoinstall.errors import SandboxLost
+import docker.errors
+
+from autoinstall.errors import EngineFailed, SandboxLost
 from autoinstall.sandbox.boundary import engine_errors
 
 if TYPE_CHECKING:
@@ -126,6 +128,15 @@ def _overlap(data: bytes, marker: bytes) -> int:
     return 0
 
 
+class UnknownUser(EngineFailed):
+    """The container has no such user. Podman refuses to start the process; Docker has its stream tell."""
+
+
+def tells_of_unknown_user(said: str) -> bool:
+    """Whether an engine's words mean that the user of a process does not exist."""
+    return "unable to find user" in said or "no matching entries in passwd" in said
+
+
 class ExecStream:
     """A process started in a container, with its streams attached. A context manager; leaving it closes the stream.
 
@@ -134,7 +145,8 @@ class ExecStream:
         stdin: whether bytes will be sent.
 
     Raises:
-        SandboxLost: the container is gone. EngineUnavailable, EngineFailed: as everywhere.
+        SandboxLost: the container is gone. UnknownUser: there is no `user`. EngineUnavailable, EngineFailed: as
+        everywhere.
     """
 
     def __init__(
@@ -147,13 +159,22 @@ class ExecStream:
                 container, list(argv), stdin=stdin, user=user, environment=dict(env), stdout=True, stderr=True
             )
             self.id: str = created["Id"]
-            attached: Any = api.exec_start(self.id, socket=True)
+            attached: Any = self._start()
             self._response = attached._response
             # The client's buffered reader may have taken in the first frames together with the headers.
             self._socket: socket.socket = getattr(attached, "_sock", attached)
             self._socket.setblocking(False)
             self._early: bytes = self._response.raw._fp.fp.read1(_CHUNK) or b""
             self._socket.setblocking(True)
+
+    def _start(self) -> object:
+        try:
+            return self._api.exec_start(self.id, socket=True)
+        except docker.errors.APIError as error:
+            said = str(error.explanation)
+            if tells_of_unknown_user(said):
+                raise UnknownUser(said) from error
+            raise
 
     def receive(self, timeout: float) -> list[tuple[int, bytes]] | None:
         """The next frames, or None at the end of the stream.

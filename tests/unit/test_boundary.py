@@ -22,6 +22,8 @@ def answer(status: int, text: str) -> docker.errors.APIError:
         (answer(404, "No such image: x"), errors.ImageUnavailable),
         (answer(404, "No such container: x"), errors.SandboxLost),
         (answer(409, "Container x is not running"), errors.SandboxLost),
+        (answer(500, "container state improper"), errors.SandboxLost),
+        (answer(500, "x does not exist in database: no such container"), errors.SandboxLost),
         (answer(500, "something else"), errors.EngineFailed),
         (docker.errors.DockerException("odd"), errors.EngineUnavailable),
         (requests.exceptions.ReadTimeout("slow"), errors.EngineUnavailable),
