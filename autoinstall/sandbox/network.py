@@ -17,6 +17,8 @@ from autoinstall.values import Sidecar
 if TYPE_CHECKING:
     from docker.api.client import APIClient
 
+    from autoinstall.sandbox.egress import Egress
+
 LOG_TAIL_LINES = 60
 _REMOVAL_SECONDS = 20.0
 
@@ -28,6 +30,7 @@ class Neighbourhood:
     Attributes:
         name: of the sandbox's container; the network and the sidecars derive theirs from it.
         open: False makes a network without a route out.
+        egress: keeps the sandbox and its sidecars away from the host and private networks.
     """
 
     api: "APIClient"
@@ -35,12 +38,19 @@ class Neighbourhood:
     purpose: str
     owner: str
     open: bool
+    egress: "Egress"
     _network: str | None = None
+    _guarded: bool = False
     _sidecars: dict[str, str] = field(default_factory=dict)
+    _held: dict[str, str] = field(default_factory=dict)
 
     @property
-    def network(self) -> str:
-        """Its id; made where there is none yet."""
+    def connects_later(self) -> bool:
+        """Whether the sandbox's container is to be started without a network, for `attach` to guard and connect it."""
+        return self.egress.active and self.egress.connects_later
+
+    def make(self) -> str:
+        """The network's id; made where there is none yet."""
         if self._network is None:
             with engine_errors("make a network for the sandbox"):
                 made = self.api.create_network(
@@ -54,15 +64,23 @@ class Neighbourhood:
         return self._network
 
     def attach(self, container: str) -> None:
-        """Put a running container that has no network on this one."""
+        """See to it that a running container is on this network, and guarded before it is if the engine can."""
         with engine_errors("connect the sandbox to its network", sandbox=True):
             attached = self.api.inspect_container(container)["NetworkSettings"]["Networks"]
-            if "none" in attached:
+        if self.egress.active and not self._guarded:
+            self.egress.guard(container, self.make(), self.purpose, self.owner)
+            self._guarded = True
+        if "none" in attached:
+            with engine_errors("connect the sandbox to its network", sandbox=True):
                 self.api.disconnect_container_from_network(container, "none")
-                self.api.connect_container_to_network(container, self.network)
+                self.api.connect_container_to_network(container, self.make())
 
     def start(self, sidecar: Sidecar, image: str, bounds: dict[str, Any]) -> None:
         """Start a sidecar; `bounds` are the host configuration that it shares with the sandbox."""
+        if self.egress.active:
+            held = self.egress.hold(self, sidecar)
+            if held is not None:
+                self._held[sidecar.alias] = held
         with engine_errors(f"start sidecar {sidecar.alias}"):
             try:
                 container = self._create(sidecar, image, bounds, init=True)
@@ -75,7 +93,14 @@ class Neighbourhood:
             self.api.start(container)
 
     def _create(self, sidecar: Sidecar, image: str, bounds: dict[str, Any], *, init: bool) -> str:
-        endpoint = self.api.create_endpoint_config(aliases=[sidecar.alias])
+        held = self._held.get(sidecar.alias)
+        network: dict[str, Any] = {}
+        if held is None:
+            endpoint = self.api.create_endpoint_config(aliases=[sidecar.alias])
+            network = {
+                "ports": list(sidecar.ports) or None,
+                "networking_config": {"EndpointsConfig": {self.make(): endpoint}},
+            }
         made = self.api.create_container(
             image,
             command=list(sidecar.command) or None,
@@ -83,11 +108,10 @@ class Neighbourhood:
             name=f"{self.name}-{sidecar.alias}-{secrets.token_hex(2)}",
             environment=dict(sidecar.env),
             labels=labels(Kind.SIDECAR, self.purpose, self.owner),
-            ports=list(sidecar.ports) or None,
-            networking_config={"EndpointsConfig": {self.network: endpoint}},
+            **network,
             host_config=self.api.create_host_config(
                 **bounds,
-                network_mode=self.network,
+                network_mode=self.make() if held is None else f"container:{held}",
                 init=init,
                 log_config=LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
             ),
@@ -104,13 +128,14 @@ class Neighbourhood:
 
     def stop(self, alias: str) -> None:
         """Remove one sidecar."""
-        container = self._sidecars.pop(alias, None)
-        if container is not None:
-            remove_container(self.api, container)
+        for containers in (self._sidecars, self._held):
+            container = containers.pop(alias, None)
+            if container is not None:
+                remove_container(self.api, container)
 
     def close(self) -> None:
         """Remove the sidecars and the network. The sandbox itself must be gone before."""
-        for alias in list(self._sidecars):
+        for alias in {*self._sidecars, *self._held}:
             self.stop(alias)
         if self._network is not None:
             with engine_errors("remove a network"), contextlib.suppress(docker.errors.NotFound):
