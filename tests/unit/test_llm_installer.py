@@ -89,6 +89,16 @@ def test_handing_in_is_bounded_and_the_last_time_is_not_a_check_that_passed(tmp_
     assert any("`make test` failed in the end" in lesson for lesson in report.lessons)
 
 
+def test_what_failed_in_the_end_is_told_whatever_the_length_of_the_command(tmp_path):
+    script = "python - <<'EOF'\n" + "print('a line of many')\n" * 40 + "EOF"
+    target = TARGET.model_copy(update={"command": script})
+    responses = {script: (1, "ModuleNotFoundError: No module named 'name'")}
+    report, _ = install(tmp_path, [SUBMIT] * MAX_CHECKS, responses=responses, targets=(target,))
+    lesson = next(lesson for lesson in report.lessons if "failed in the end" in lesson)
+    assert lesson.startswith("`python - <<'EOF' print('a line of many')")
+    assert "No module named 'name'" in lesson
+
+
 def test_changed_sources_are_pointed_out_before_verification_calls_them_tampering(tmp_path):
     edit = says("", ("write_file", {"path": "src/name.py", "content": "print('other')\n"}))
     back = says("", ("write_file", {"path": "src/name.py", "content": "print('hello')\n"}))

@@ -9,7 +9,7 @@ from pydantic import Field
 from autoinstall.agents.contract import NO_JOURNAL, Assignment, Journal, Judge
 from autoinstall.agents.llm.contract import Budget, Desk, LoopResult, LoopStop
 from autoinstall.agents.llm.loop import run_loop
-from autoinstall.agents.llm.prompting import as_data, render
+from autoinstall.agents.llm.prompting import as_data, brief_command, render
 from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
 from autoinstall.agents.llm.shared import GiveUpAs, Line, budget_of, facts, opening, tail, with_web, without_ending
 from autoinstall.agents.llm.tools import Submit, installing_tools
@@ -66,7 +66,10 @@ class Surrender(Value):
     lessons: _Lessons = ()
     permanent: Annotated[
         bool,
-        Field(description="no attempt can ever succeed here: it needs hardware, an account or a file that nobody has"),
+        Field(
+            description="no attempt can ever succeed here: it needs hardware, an account or a file that nobody has, or "
+            "a host that the network here does not let through (not one that is down for a moment)"
+        ),
     ] = False
 
 
@@ -204,7 +207,7 @@ def _complaint(result: GoalResult) -> str:
     """What is wrong with one target, with the end of its output."""
     output = tail(result.result) or "(nothing)"
     return (
-        f"`{result.goal.command}` does not do what it should: {result.judgement.reason}\n"
+        f"{brief_command(result.goal.command)} does not do what it should: {result.judgement.reason}\n"
         f"It exited with {result.result.exit_code} after {result.result.duration:.1f} s, and printed at the end:\n"
         f"{as_data(output, 'output of the target')}"
     )
@@ -218,7 +221,10 @@ def _summary(result: LoopResult, desk: Desk) -> str:
 
 def _lessons(result: LoopResult, desk: Desk, checker: _Checker) -> tuple[str, ...]:
     """The model's own, and where it could not say them, what its last steps tell."""
-    failing = [f"`{item.goal.command}` failed in the end: {item.judgement.reason}"[:400] for item in checker.failing]
+    failing = [
+        f"{brief_command(item.goal.command)} failed in the end: {item.judgement.reason}"[:400]
+        for item in checker.failing
+    ]
     if isinstance(desk.submitted, Surrender):
         return tuple(dict.fromkeys((desk.submitted.reason[:400], *desk.submitted.lessons, *failing)))
     if isinstance(desk.submitted, Work):

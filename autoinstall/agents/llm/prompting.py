@@ -21,6 +21,7 @@ _WORDS = ("notices.toml", "tools/descriptions.toml")
 """What the loop and the tools say."""
 
 _SUFFIX = ".md.j2"
+_BRIEF = 160
 _BROKEN = "<\u200b"
 _END_OF_DATA = re.compile(r"(?i)<(?=/data\b)")
 
@@ -38,6 +39,20 @@ def render(name: str, **values: object) -> str:
 def as_data(text: str, source: str) -> str:
     """Text that somebody else wrote, marked as such; it cannot end the mark itself."""
     return f'<data source="{source}">\n{_END_OF_DATA.sub(_BROKEN, str(text))}\n</data>'
+
+
+def as_command(text: str) -> str:
+    """A command as code: within a line where it is one, else a block of its own that nothing in it can end."""
+    if "\n" not in text and "`" not in text:
+        return f"`{text}`"
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    return f"\n{fence}\n{text}\n{fence}"
+
+
+def brief_command(text: str) -> str:
+    """The beginning of a command in one line, to name it by."""
+    flat = " ".join(text.split())
+    return f"`{flat if len(flat) <= _BRIEF else flat[:_BRIEF] + ' …'}`"
 
 
 def reading_of_descriptions() -> str:
@@ -75,4 +90,5 @@ def _environment() -> Environment:
         loader=FunctionLoader(_source), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["data"] = as_data
+    environment.filters["command"] = as_command
     return environment
