@@ -116,6 +116,14 @@ def test_the_same_output_is_judged_once_and_a_different_one_again():
     assert judge.judge(GOAL, result("hello mars in 0.11s")).verdict is Verdict.MISMATCH
 
 
+def test_an_earlier_answer_is_not_quoted_for_an_output_that_does_not_have_the_passage():
+    model = ScriptedModel([opinion("matches", quote="hello world in 0.11s")])
+    judge = LlmJudge(model, RulesJudge()).session(lambda _: None)
+    first, second = (judge.judge(GOAL, result(f"hello world in {seconds}s")) for seconds in (0.11, 7.42))
+    assert first.reason.endswith('it greets "hello world in 0.11s"')
+    assert second.reason.endswith("it greets")
+
+
 def test_consultations_have_their_trajectory_and_their_cost():
     priced = Reply(
         message=opinion("matches").message,

@@ -7,6 +7,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -69,7 +70,7 @@ class LlmJudge:
         self._model = model
         self._rules = rules
         self._consulted = consulted
-        self._known: dict[str, Judgement] = {}
+        self._known: dict[str, _Answer] = {}
         self._lock = threading.Lock()
 
     @property
@@ -91,19 +92,34 @@ class LlmJudge:
             known = self._ask(goal, result)
             with self._lock:
                 self._known[key] = known
+        reason = known.reason_for(result)
         if known.verdict is Verdict.MATCHES:
-            return first.model_copy(update={"reason": f"{first.reason} The model agrees: {known.reason}"})
-        return known.model_copy(update={"tests": first.tests})
+            return first.model_copy(update={"reason": f"{first.reason} The model agrees: {reason}"})
+        return Judgement(verdict=known.verdict, reason=reason, tests=first.tests)
 
-    def _ask(self, goal: Goal, result: CommandResult) -> Judgement:
+    def _ask(self, goal: Goal, result: CommandResult) -> "_Answer":
         talk = _Talk(self._model)
         try:
             return _opinion(talk, goal, result)
         except ContextExhausted as error:
-            return Judgement(verdict=Verdict.UNKNOWN, reason=f"The model cannot read the output: {error.message}")
+            return _Answer(Verdict.UNKNOWN, f"The model cannot read the output: {error.message}")
         finally:
             if self._consulted is not None:
                 self._consulted(talk.consultation())
+
+
+class _Answer(NamedTuple):
+    """What came of a consultation. It serves for outputs that differ in what varies from run to run, too."""
+
+    verdict: Verdict
+    reason: str
+    quote: str = ""
+
+    def reason_for(self, result: CommandResult) -> str:
+        """The reason, with the quote where it is in this output as well."""
+        quote = self.quote.strip()
+        quoted = f' "{quote[:MAX_QUOTE]}"' if quote and _quotes(clean(result.output), quote) else ""
+        return self.reason + quoted
 
 
 class _Talk:
@@ -139,7 +155,7 @@ class _Talk:
         )
 
 
-def _opinion(talk: _Talk, goal: Goal, result: CommandResult) -> Judgement:
+def _opinion(talk: _Talk, goal: Goal, result: CommandResult) -> _Answer:
     output = clean(result.output)
     messages: tuple[Message, ...] = (
         Message(role="system", content=render("judge_system")),
@@ -150,10 +166,9 @@ def _opinion(talk: _Talk, goal: Goal, result: CommandResult) -> Judgement:
         reply = talk.ask(messages)
         opinion, complaint = _read(reply, output)
         if opinion is not None:
-            quoted = f' "{opinion.quote.strip()[:MAX_QUOTE]}"' if opinion.quote.strip() else ""
-            return Judgement(verdict=opinion.verdict, reason=f"{opinion.reason.strip()}{quoted}")
+            return _Answer(opinion.verdict, opinion.reason.strip(), opinion.quote)
         messages = (Message(role="user", content=complaint),)
-    return Judgement(verdict=Verdict.UNKNOWN, reason=f"The model gave no verdict that can be used: {complaint}")
+    return _Answer(Verdict.UNKNOWN, f"The model gave no verdict that can be used: {complaint}")
 
 
 def _read(reply: Reply, output: str) -> tuple[Opinion | None, str]:
