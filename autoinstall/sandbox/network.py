@@ -70,7 +70,7 @@ class Neighbourhood:
         if self.egress.active and not self._guarded:
             self.egress.guard(container, self.make(), self.purpose, self.owner)
             self._guarded = True
-        if "none" in attached:
+        if not attached.keys() - {"none"}:  # Podman, which names none, refuses what follows; Docker does it
             with engine_errors("connect the sandbox to its network", sandbox=True):
                 self.api.disconnect_container_from_network(container, "none")
                 self.api.connect_container_to_network(container, self.make())
