@@ -90,7 +90,7 @@ class DockerSandbox:
             beside.attach(self._name)
         else:
             self._start_container(beside.make())
-            beside.attach(self._name)
+            beside.attach(self._name, connected=True)
         for sidecar in spec.recipe.sidecars:
             self.start_sidecar(sidecar)
         for service in spec.recipe.services:

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from docker.errors import ImageNotFound
 from pydantic import BaseModel, ConfigDict
 
 from autoinstall.errors import EngineFailed, ImageUnavailable
 from autoinstall.redaction import redact
 from autoinstall.sandbox import images
 from autoinstall.sandbox.boundary import engine_errors
-from autoinstall.sandbox.builder import describe
 from autoinstall.sandbox.catalogue import DEFAULT
 from autoinstall.sandbox.labels import Kind, labels
 from autoinstall.sandbox.network import Neighbourhood, remove_container
@@ -183,19 +183,24 @@ class Egress:
 
     def _create(self, *, host_config: dict[str, Any], **options: Any) -> str:
         bounds = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "mem_limit": "64m", "pids_limit": 32}
-        made = self._api.create_container(
-            self._trusted_image(),
-            entrypoint=[],
-            use_config_proxy=False,
-            host_config=self._api.create_host_config(**bounds, **host_config, read_only=True),
-            **options,
-        )
-        return str(made["Id"])
+        configuration = self._api.create_host_config(**bounds, **host_config, read_only=True)
+
+        def create(image: str) -> str:
+            made = self._api.create_container(
+                image, entrypoint=[], use_config_proxy=False, host_config=configuration, **options
+            )
+            return str(made["Id"])
+
+        try:
+            return create(self._trusted_image())
+        except ImageNotFound:  # removed since it was last looked for
+            self._image = ""
+            return create(self._trusted_image())
 
     def _trusted_image(self) -> str:
         """The product's own base, never what an agent made: what runs in it could undo the guard."""
         with self._lock:
-            if not self._image or describe(self._client, self._image) is None:
+            if not self._image:
                 found = images.present_base(self._client, self._settings, DEFAULT)
                 self._image = (found or images.ensure_base(self._client, self._settings)).digest
             return self._image

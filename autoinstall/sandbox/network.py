@@ -40,7 +40,7 @@ class Neighbourhood:
     open: bool
     egress: "Egress"
     _network: str | None = None
-    _guarded: bool = False
+    _attached: bool = False
     _sidecars: dict[str, str] = field(default_factory=dict)
     _held: dict[str, str] = field(default_factory=dict)
 
@@ -63,17 +63,22 @@ class Neighbourhood:
                 self._network = str(made["Id"])
         return self._network
 
-    def attach(self, container: str) -> None:
-        """See to it that a running container is on this network, and guarded before it is if the engine can."""
-        with engine_errors("connect the sandbox to its network", sandbox=True):
-            attached = self.api.inspect_container(container)["NetworkSettings"]["Networks"]
-        if self.egress.active and not self._guarded:
+    def attach(self, container: str, *, connected: bool = False) -> None:
+        """See to it that the sandbox's running container is on this network, and guarded, before it is if the engine
+        can. Does nothing the second time.
+
+        Args:
+            connected: it was started on the network; otherwise it has none.
+        """
+        if self._attached:
+            return
+        if self.egress.active:
             self.egress.guard(container, self.make(), self.purpose, self.owner)
-            self._guarded = True
-        if not attached.keys() - {"none"}:  # Podman, which names none, refuses what follows; Docker does it
+        if not connected:
             with engine_errors("connect the sandbox to its network", sandbox=True):
                 self.api.disconnect_container_from_network(container, "none")
                 self.api.connect_container_to_network(container, self.make())
+        self._attached = True
 
     def start(self, sidecar: Sidecar, image: str, bounds: dict[str, Any]) -> None:
         """Start a sidecar; `bounds` are the host configuration that it shares with the sandbox."""
