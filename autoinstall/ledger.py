@@ -275,6 +275,17 @@ class Ledger:
         return verdict.reason if verdict is not None else last.reason
 
     @property
+    def code(self) -> str:
+        """Stable name of what was wrong, beside the outcome; empty where nothing more is known."""
+        if self.failure is not None:
+            return self.failure.code
+        if not self.attempts:
+            return ""
+        last = self.attempts[-1]
+        verdict = self.verifications.get(last.number)
+        return verdict.code if verdict is not None else last.report.code
+
+    @property
     def target_results(self) -> tuple[GoalResult, ...]:
         """The targets as the last attempt's deciding run, or else its cheap check, saw them."""
         if not self.attempts:

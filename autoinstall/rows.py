@@ -49,7 +49,7 @@ def run_records(ledger: Ledger) -> RunRecords:
 
 def repository_record(ledger: Ledger) -> RepositoryRecord:
     """The run's own row, as things stand."""
-    checkout, failure, usage = ledger.checkout, ledger.failure, _usage(ledger)
+    checkout, usage = ledger.checkout, _usage(ledger)
     results = ledger.target_results
     held_out = ledger.quality.held_out
     finished_at = ledger.now()
@@ -81,7 +81,7 @@ def repository_record(ledger: Ledger) -> RepositoryRecord:
         warnings=checkout.warnings if checkout else (),
         outcome=ledger.outcome,
         stage=ledger.stage_name,
-        code=failure.code if failure else "",
+        code=ledger.code,
         reason=ledger.reason,
         environment_id=ledger.environment_id,
         infrastructure_failures=ledger.infrastructure_failures,
@@ -137,7 +137,7 @@ def _attempt(ledger: Ledger, repository: RepositoryRecord, attempt: SetupAttempt
         **_identity(repository),
         attempt=attempt.number,
         outcome=ledger.attempt_outcome(attempt),
-        code=verdict.code if verdict is not None else "",
+        code=verdict.code if verdict is not None else report.code,
         reason=verdict.reason if verdict is not None else attempt.reason,
         agent=report.trajectory.agent,
         model=report.trajectory.model,

@@ -124,7 +124,7 @@ class AgentSettings(_Group):
     tokens: Count = 4_000_000
     cost_usd: Annotated[float, Field(gt=0)] | None = None
     goal_setting_seconds: Seconds = 1200
-    observation_characters: Annotated[int, Field(ge=500)] = 12_000
+    observation_characters: Annotated[int, Field(ge=500)] = 16_000
 
 
 class Price(_Group):

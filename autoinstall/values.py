@@ -338,6 +338,7 @@ class SetupReport(Value):
 
     Attributes:
         summary: a few sentences for people and for the next attempt.
+        code: stable name of what it gave up for; empty where it did not, or does not say.
         lessons: short facts that the next attempt should know; never state of the sandbox.
         exhausted: the agent knows nothing else to try, so an attempt after this one would only repeat it.
         self_checked: the last thing it did was to run the targets and see them match, so the cheap check is spared.
@@ -346,6 +347,7 @@ class SetupReport(Value):
 
     stop: StopReason
     summary: str
+    code: str = ""
     recipe: Recipe = Recipe()
     mocks: tuple[Mock, ...] = ()
     lessons: tuple[str, ...] = ()

@@ -15,9 +15,10 @@ def goal_setter(settings: "Settings") -> "GoalSetter":
     """The goal-setter of the settings."""
     if settings.agents.goal_setter == "llm":
         from autoinstall.agents.llm.goal_setter import LlmGoalSetter
+        from autoinstall.agents.rules.judge import RulesJudge
         from autoinstall.models.registry import model_for
 
-        return LlmGoalSetter(settings, model_for(settings, settings.agents.goal_setter_model))
+        return LlmGoalSetter(settings, model_for(settings, settings.agents.goal_setter_model), RulesJudge())
     from autoinstall.agents.rules.goal_setter import RulesGoalSetter
 
     return RulesGoalSetter(settings)

@@ -223,7 +223,8 @@ class AttemptRecord(Record):
 
     Attributes:
         attempt: 1-based; infrastructure failures have the number of the attempt that they interrupted.
-        code: stable name of the error that ended it; empty for a verdict.
+        code: stable name of what was wrong, beside the outcome: an error's, a kind of tampering, what an agent gave
+            up for; empty where nothing more is known.
         failing_command, exit_code, output_tail: the first target that kept it from being verified.
         summary, lessons: the installer's own, as the next attempt saw them.
     """
@@ -332,7 +333,8 @@ class RepositoryRecord(_Judged):
 
     Attributes:
         stage: where the run ended: clone, goal_setting, selection, setup, verification, publishing.
-        code: stable name of the error that ended it; empty for a verdict.
+        code: stable name of what was wrong, beside the outcome: an error's, a kind of tampering, what an agent gave
+            up for; empty where nothing more is known.
         infrastructure_failures: retries that were ours or the host's fault.
     """
 

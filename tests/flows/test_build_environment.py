@@ -175,7 +175,7 @@ def test_models_play_all_roles(
     doubter = ScriptedModel([says("", ("verdict", opinion))], repeat=True)
     runtime = make_runtime(
         settings=settings,
-        goal_setter=LlmGoalSetter(settings, setter),
+        goal_setter=LlmGoalSetter(settings, setter, RulesJudge()),
         installer=lambda _: LlmInstaller(settings, worker, RulesJudge()),
         judge=LlmJudge(doubter, RulesJudge()),
     )

@@ -1,9 +1,12 @@
 """The goal-setter that a model plays."""
 
+import re
+
 import pytest
 from llm_stage import REPOSITORY, MemoryJournal, make_checkout, sandbox_of, settings_with
 
 from autoinstall.agents.llm.goal_setter import MAX_SUBMISSIONS, LlmGoalSetter
+from autoinstall.agents.rules.judge import RulesJudge
 from autoinstall.errors import BadProposal, BudgetExhausted, ModelUnavailable, NothingToSetUp
 from autoinstall.models.scripted import ScriptedModel, says
 from autoinstall.settings import SearchSettings
@@ -34,7 +37,7 @@ def submit(goals):
 def propose(tmp_path, lines, *, journal=None, files=None, responses=None, settings=None, **options):
     tree = make_checkout(tmp_path / "checkout", **(files or {}))
     model = ScriptedModel(lines)
-    setter = LlmGoalSetter(settings or settings_with(tmp_path), model)
+    setter = LlmGoalSetter(settings or settings_with(tmp_path), model, RulesJudge())
     with sandbox_of(tree, responses) as sandbox:
         try:
             return setter.propose(REPOSITORY, tree, sandbox, journal=journal or MemoryJournal(), **options), model
@@ -178,3 +181,34 @@ def test_instructions_in_a_readme_reach_the_model_as_an_observation_and_no_check
             [says("", ("read_file", {"path": "README.md"})), *[obeying] * MAX_SUBMISSIONS],
             files={"README_dot_md": evil},
         )
+
+
+TRIAL = {"command": "make check", "category": "test", "description": "pytest runs; at least 3 tests pass"}
+
+
+def tried(tmp_path, output, **changes):
+    trial = says("", ("try_goal", {**TRIAL, **changes}))
+    proposal, _ = propose(tmp_path, [trial, submit(ten())], responses={"make check": output})
+    return proposal.trajectory.messages[3]["content"]
+
+
+def test_a_draft_is_tried_against_the_program_that_decides(tmp_path):
+    text = tried(tmp_path / "a", "==== 5 passed in 0.1s ====")
+    assert text.startswith("[matches: ")
+    assert "5 passed" in text
+    text = tried(tmp_path / "b", "==== 2 passed in 0.1s ====")
+    assert text.startswith("[mismatch: ")
+    assert "[exit code 0, " in text
+
+
+def test_a_draft_that_could_not_be_proposed_is_not_run(tmp_path):
+    text = tried(tmp_path, "ran", description="it works")
+    assert text.startswith("It could not be proposed: ")
+    assert "ran" not in text
+
+
+def test_the_task_names_the_toolchains(tmp_path):
+    seen = "python3 3.11.2\npip \nsomething else\n"
+    _, model = propose(tmp_path, [submit(ten())], responses={re.compile("command -v"): seen})
+    task = model.requests[0].messages[1].content
+    assert "In the container already: python3 3.11.2, pip; not there: node, gcc, " in task

@@ -109,13 +109,14 @@ def test_changed_sources_are_pointed_out_before_verification_calls_them_tamperin
 
 
 def test_giving_up_says_why_and_whether_it_is_for_good(tmp_path):
-    reason = {"reason": "needs a GPU", "lessons": ["torch finds no device"], "permanent": True}
+    reason = {"reason": "needs a GPU", "obstacle": "hardware", "lessons": ["torch finds no device"], "permanent": True}
     report, _ = install(tmp_path, [says("", ("give_up", reason))])
     assert (report.stop, report.exhausted, report.self_checked) == (StopReason.GAVE_UP, True, False)
     assert report.summary == "needs a GPU"
     assert report.lessons == ("needs a GPU", "torch finds no device")
+    assert report.code == "hardware"
     report, _ = install(tmp_path / "b", [says("", ("give_up", {"reason": "no idea"}))])
-    assert (report.stop, report.exhausted) == (StopReason.GAVE_UP, False)
+    assert (report.stop, report.exhausted, report.code) == (StopReason.GAVE_UP, False, "other")
 
 
 def test_lessons_of_earlier_attempts_reach_the_model_as_data(tmp_path):

@@ -6,12 +6,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from autoinstall.agents.contract import NO_JOURNAL, Journal, Repository
+from autoinstall.agents.contract import NO_JOURNAL, Journal, Judge, Repository
 from autoinstall.agents.llm.contract import Desk, LoopResult, LoopStop
+from autoinstall.agents.llm.drafts import GoalDraft, TryGoal
 from autoinstall.agents.llm.loop import run_loop
 from autoinstall.agents.llm.prompting import reading_of_descriptions, render
 from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
-from autoinstall.agents.llm.shared import GiveUpAs, budget_of, facts, opening, tail, with_web, without_ending
+from autoinstall.agents.llm.shared import (
+    GiveUpAs,
+    budget_of,
+    facts,
+    opening,
+    tail,
+    toolchains,
+    with_web,
+    without_ending,
+)
 from autoinstall.agents.llm.tools import Submit, exploring_tools
 from autoinstall.errors import BadProposal, BudgetExhausted, NothingToSetUp
 from autoinstall.models.contract import Model
@@ -26,30 +36,7 @@ MAX_SUBMISSIONS = 5
 
 MIN_CATEGORIES = 3
 MAX_SETUP = 2
-_MAX_EXIT_CODES = 3
-_HIGHEST_EXIT_CODE = 125
-"""Above it the shell speaks: a command that was not found, could not be run or was killed is no success."""
-
 _LOOPING = frozenset({LoopStop.REPETITION, LoopStop.NO_CALLS})
-
-
-class GoalDraft(Value):
-    """One goal, as the model writes it."""
-
-    command: Annotated[NonEmpty, Field(max_length=4000, description="run by bash in /workspace")]
-    category: Category
-    description: Annotated[
-        NonEmpty, Field(max_length=1500, description="what it prints in a working environment; read literally")
-    ]
-    exit_codes: Annotated[
-        tuple[Annotated[int, Field(ge=0, le=_HIGHEST_EXIT_CODE)], ...],
-        Field(min_length=1, max_length=_MAX_EXIT_CODES, description="exit codes that count as success"),
-    ] = (0,)
-    min_pass_rate: Annotated[
-        float, Field(gt=0, le=1, description="fraction of the tests that must pass; 1 for all, and for other commands")
-    ] = 1.0
-    evidence_path: Annotated[NonEmpty, Field(description="file of the checkout that shows the command, relative to it")]
-    evidence_line: Annotated[int, Field(ge=0, description="its line there; 0 for the file as a whole")] = 0
 
 
 class Goals(Value):
@@ -66,13 +53,18 @@ class NoGoals(Value):
 
 
 class LlmGoalSetter:
-    """Proposes what a model submits, once `check_proposal` and the checkout have nothing against it."""
+    """Proposes what a model submits, once `check_proposal` and the checkout have nothing against it.
+
+    Args:
+        judge: what drafts are tried against; no model.
+    """
 
     name = "llm"
 
-    def __init__(self, settings: Settings, model: Model) -> None:
+    def __init__(self, settings: Settings, model: Model, judge: Judge) -> None:
         self._settings = settings
         self._model = model
+        self._judge = judge
 
     def propose(
         self,
@@ -89,7 +81,7 @@ class LlmGoalSetter:
         count = settings.verification.goals
         checker = _Checker(tree, count, rejected)
         ending = (Submit(Goals, _SUBMIT.format(count=count), checker.check), GiveUpAs(NoGoals, _GIVE_UP))
-        tools = (*with_web(without_ending(exploring_tools()), settings), *ending)
+        tools = (*with_web(without_ending(exploring_tools()), settings), TryGoal(self._judge), *ending)
         specs = tuple(tool.spec for tool in tools)
         budget = budget_of(settings, settings.agents.goal_setting_seconds)
         desk = Desk(
@@ -100,7 +92,12 @@ class LlmGoalSetter:
             deadline=budget.deadline,
         )
         task = render(
-            "goal_setter_task", **facts(repository, tree), count=count, rejected=_show(rejected), complaint=complaint
+            "goal_setter_task",
+            **facts(repository, tree),
+            toolchains=toolchains(sandbox),
+            count=count,
+            rejected=_show(rejected),
+            complaint=complaint,
         )
         start(journal, Role.GOAL_SETTER, self._model, specs)
         model = MeteredModel(self._model, journal)
@@ -162,14 +159,8 @@ class _Checker:
         path = draft.evidence_path.removeprefix("/workspace/").removeprefix("./")
         lines = dict(self._tree.lines(path)) if draft.evidence_line else {}
         text = lines.get(draft.evidence_line, "").strip()[:200]
-        return Goal(
-            command=draft.command,
-            description=draft.description,
-            category=draft.category,
-            exit_codes=draft.exit_codes,
-            min_pass_rate=draft.min_pass_rate,
-            evidence=Evidence(path=path, line=draft.evidence_line, text=text),
-        )
+        evidence = Evidence(path=path, line=draft.evidence_line, text=text)
+        return draft.goal().model_copy(update={"evidence": evidence})
 
     def _complaints(self) -> list[str]:
         found = []

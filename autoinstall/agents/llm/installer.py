@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -11,7 +12,17 @@ from autoinstall.agents.llm.contract import Budget, Desk, LoopResult, LoopStop
 from autoinstall.agents.llm.loop import run_loop
 from autoinstall.agents.llm.prompting import as_data, brief_command, render
 from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
-from autoinstall.agents.llm.shared import GiveUpAs, Line, budget_of, facts, opening, tail, with_web, without_ending
+from autoinstall.agents.llm.shared import (
+    GiveUpAs,
+    Line,
+    budget_of,
+    facts,
+    opening,
+    tail,
+    toolchains,
+    with_web,
+    without_ending,
+)
 from autoinstall.agents.llm.tools import Submit, installing_tools
 from autoinstall.agents.llm.tools.base import seconds_left
 from autoinstall.integrity.tracked import compare, manifest
@@ -59,10 +70,33 @@ class Work(Value):
     lessons: _Lessons = ()
 
 
+class Obstacle(StrEnum):
+    """What an attempt failed for; becomes the `code` of its row, so that one kind can be told from another there."""
+
+    NETWORK = "network"
+    TOOLCHAIN = "toolchain"
+    DEPENDENCY = "dependency"
+    HARDWARE = "hardware"
+    ACCOUNT = "account"
+    MISSING_FILE = "missing_file"
+    BROKEN_PROJECT = "broken_project"
+    IMPOSSIBLE_TARGET = "impossible_target"
+    OTHER = "other"
+
+
 class Surrender(Value):
     """Giving up."""
 
     reason: Annotated[NonEmpty, Field(max_length=2000, description="what stands in the way, and how you know")]
+    obstacle: Annotated[
+        Obstacle,
+        Field(
+            description="network: a host that cannot be reached from here; toolchain: a compiler or interpreter that "
+            "is not to be had; dependency: one that cannot be installed or resolved; account: a login or a paid "
+            "service; missing_file: data that nobody has; broken_project: its own sources are at fault; "
+            "impossible_target: it cannot fit in any environment"
+        ),
+    ] = Obstacle.OTHER
     lessons: _Lessons = ()
     permanent: Annotated[
         bool,
@@ -115,6 +149,7 @@ class LlmInstaller:
             recipe=sandbox.recipe,
             mocks=tuple(desk.mocks),
             lessons=_lessons(result, desk, checker),
+            code=desk.submitted.obstacle.value if isinstance(desk.submitted, Surrender) else "",
             exhausted=isinstance(desk.submitted, Surrender) and desk.submitted.permanent,
             self_checked=result.stop is LoopStop.SUBMITTED and not checker.complaint,
             modified=checker.modified,
@@ -146,6 +181,7 @@ def _task(assignment: Assignment, tree: Tree, sandbox: Sandbox) -> str:
     return render(
         "installer_task",
         **facts(assignment.repository, tree),
+        toolchains=toolchains(sandbox),
         targets=assignment.targets,
         attempt=assignment.attempt,
         lessons="\n".join(f"- {' '.join(lesson.split())}" for lesson in assignment.lessons),

@@ -1,6 +1,7 @@
 """What the goal-setter and the installer have in common."""
 
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from autoinstall.agents.llm.tools.web import web_tools
 from autoinstall.languages import language_of
 from autoinstall.models.contract import Message
 from autoinstall.outputs.cleaning import clean
+from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
 from autoinstall.values import CommandResult, NonEmpty, Value
@@ -24,6 +26,21 @@ MAX_LAYOUT = 60
 
 TAIL = 1500
 """Characters of a command's output that a task or a complaint quotes."""
+
+_VERSIONED = {
+    **dict.fromkeys(("python3", "node", "gcc", "cmake", "rustc", "ruby", "php", "perl"), "--version"),
+    **dict.fromkeys(("go",), "version"),
+    **dict.fromkeys(("java",), "-version"),
+}
+_NAMED = ("uv", "pip", "npm", "pnpm", "yarn", "make", "cargo", "mvn")
+"""Of these the version matters little, and some take a second to tell it."""
+
+_ASK = """for ask in {asked}; do
+    command -v "${{ask%% *}}" >/dev/null || continue
+    version=; case $ask in *' '*) version=$($ask 2>&1 </dev/null | grep -oE '[0-9]+([.][0-9]+)+' | head -n 1) ;; esac
+    echo "${{ask%% *}} $version"
+done"""
+_ASK_SECONDS = 30.0
 
 V = TypeVar("V", bound=Value)
 
@@ -74,6 +91,23 @@ def facts(repository: Repository, tree: Tree) -> dict[str, object]:
         "language": language_of(tree) or "",
         "layout": layout(tree),
     }
+
+
+def toolchains(sandbox: Sandbox) -> str:
+    """What of the usual toolchains the sandbox has, with versions, and what it lacks; empty where it does not say.
+
+    Every agent asks for this first, so it is asked once, in one call.
+    """
+    asked = [*(f"{name} {option}" for name, option in _VERSIONED.items()), *_NAMED]
+    found = sandbox.run(_ASK.format(asked=" ".join(map(shlex.quote, asked))), timeout=_ASK_SECONDS)
+    names = (*_VERSIONED, *_NAMED)
+    lines = (line.split() for line in clean(found.output).splitlines())
+    present = {words[0]: " ".join(words[:2]) for words in lines if words and words[0] in names}
+    if found.exit_code != 0 or not present:
+        return ""
+    shown = ", ".join(present.values())
+    absent = [name for name in names if name not in present]
+    return f"{shown}; not there: {', '.join(absent)}" if absent else shown
 
 
 def layout(tree: Tree) -> str:
