@@ -39,6 +39,7 @@ FACTS = {
     "date": "2024-05-06",
     "file_count": 12,
     "language": "python",
+    "toolchains": "python3 3.11.2",
     "layout": "README.md\nsrc/ (3 files)",
 }
 TASKS = {
