@@ -97,6 +97,9 @@ _STOP_WORDS = frozenset(
         "there",
     ]
 )
+_NO_NOUNS = _STOP_WORDS | {"after", "before", "but", "from", "if", "then", "when", "where", "while"}
+"""After a number they go on with the sentence: "prints 0 and names no file" counts nothing called `and`."""
+
 _PRAISE = frozenset(
     [
         "works",
@@ -231,7 +234,7 @@ def read_requirements(goal: Goal) -> Requirements:
     tokens: list[str] = []
     for match in _NUMBER.finditer(text):
         number, noun = match["number"].replace(",", ""), (match["noun"] or "").strip()
-        if number == "0" and noun:
+        if number == "0" and noun and noun.lower() not in _NO_NOUNS:
             zero.append(noun)
         else:
             tokens.append(number)

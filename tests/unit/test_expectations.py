@@ -36,6 +36,8 @@ def fulfils(description: str, output: str, command: str = "tool --run") -> bool:
         ("pytest reports 12 passed", "12 passed in 0.1s", "120 passed in 0.1s"),
         ("Runs 4 tests and none of them breaks", "Ran 4 tests in 0.1s\n\nOK", "Ran 5 tests in 0.1s\n\nOK"),
         ("The linter reports 0 errors in the sources", "All checks passed", "Found 3 errors."),
+        ("The checker prints the count 0 and names no file", "0", "17"),
+        ("The checker prints 0 when all words are right", "0", ""),
         ("Lists at least 3 lines of commands", "a\nb\nc", "a\nb"),
         ("Counts at least 10 files in the index", "indexed 11 files", "indexed 9 files"),
         ("The script prints nothing when all is well", "", "warning"),
