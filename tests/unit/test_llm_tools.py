@@ -180,6 +180,18 @@ def test_what_would_be_left_in_the_background_is_refused(open_desk: Open, comman
     assert (command in box(desk).commands) is not left
 
 
+def test_where_there_is_no_service_tool_nobody_is_sent_to_it(open_desk: Open) -> None:
+    bash = exploring_tools()[0]
+    ended = CommandResult(command="", exit_code=124, output="", timed_out=True, duration=60)
+    desk = open_desk({"serve": ended})
+    told = [bash.call({"command": command}, desk).text for command in ("serve &", "serve")]
+    assert "kill $!" in told[0]
+    assert "`timeout`" in told[1]
+    for text in (bash.spec.description, *told):
+        assert not re.search("start_service|set_env", text)
+    assert "start_service" in TOOLS["bash"].spec.description
+
+
 def test_a_process_killed_for_memory_is_told(open_desk: Open) -> None:
     killed = CommandResult(command="", exit_code=137, output="Killed\n", out_of_memory=True)
     text = use(open_desk({"make -j64": killed}), "bash", command="make -j64").text

@@ -12,10 +12,14 @@ __all__ = ["GiveUp", "GiveUpArguments", "Submit", "exploring_tools", "installing
 
 def exploring_tools() -> tuple[AgentTool, ...]:
     """For who studies a checkout in a throw-away sandbox."""
-    return Bash(), ReadFile(), ListFiles(), SearchFiles()
+    return Bash(), *_reading_tools()
 
 
 def installing_tools() -> tuple[AgentTool, ...]:
     """For who brings a sandbox to where its targets run; `submit` is the role's own."""
     writing = (WriteFile(), EditFile(), SetEnv(), StartService(), StartSidecar(), DeclareMock())
-    return *exploring_tools(), *writing, GiveUp()
+    return Bash(lasting=True), *_reading_tools(), *writing, GiveUp()
+
+
+def _reading_tools() -> tuple[AgentTool, ...]:
+    return ReadFile(), ListFiles(), SearchFiles()

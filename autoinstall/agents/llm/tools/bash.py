@@ -9,7 +9,7 @@ from pydantic import Field
 
 from autoinstall.agents.llm.contract import Desk, Observation
 from autoinstall.agents.llm.observations import KEPT, excerpt, keep, next_path
-from autoinstall.agents.llm.tools.base import TypedTool, failure, seconds_left
+from autoinstall.agents.llm.tools.base import TypedTool, descriptions, failure, seconds_left
 from autoinstall.commands import parse
 from autoinstall.outputs.cleaning import clean
 from autoinstall.values import CommandResult, NonEmpty, Value
@@ -27,14 +27,14 @@ _SCRIPTS = ("keep.sh", "keep.pl")
 
 _BACKGROUND = (
     "Not run: it would leave a process in the background, which ends with this sandbox and is no part of the "
-    "environment. What has to stay running is started with start_service. To try something, end it in the same "
-    "command: `server & sleep 2; curl -s localhost:8000; kill $!`."
+    "environment. {service}To try something, end it in the same command: `server & sleep 2; curl -s localhost:8000; "
+    "kill $!`."
 )
 _TIMED_OUT = (
-    "[It did not end within {seconds:.0f} s; it and all that it started was killed. A server or another process that "
-    "goes on running is started with start_service. A long build or download may get more time by `timeout`, or can be "
-    "done in parts.]"
+    "[It did not end within {seconds:.0f} s; it and all that it started was killed. {service}A long build or download "
+    "may get more time by `timeout`, or can be done in parts.]"
 )
+_SERVICE = "A server or another process that has to stay running is started with start_service. "
 _OUT_OF_MEMORY = "[The kernel killed a process of it for want of memory: do it with fewer jobs side by side.]"
 
 
@@ -44,16 +44,22 @@ class BashArguments(Value):
 
 
 class Bash(TypedTool[BashArguments]):
-    """Runs a command by the shell rule, with its whole output kept in the sandbox where the model is shown less."""
+    """Runs a command by the shell rule, with its whole output kept in the sandbox where the model is shown less.
 
-    def __init__(self) -> None:
-        super().__init__("bash", BashArguments)
+    Args:
+        lasting: whether the tools for what lasts (`set_env`, `start_service`) are there too, and are pointed to.
+    """
+
+    def __init__(self, *, lasting: bool = False) -> None:
+        words = [descriptions()["bash"], descriptions()["bash_lasting"] if lasting else ""]
+        super().__init__("bash", BashArguments, description=" ".join(words))
+        self._service = _SERVICE if lasting else ""
 
     def carry_out(self, arguments: BashArguments, desk: Desk) -> Observation:
         if len(arguments.command.encode("utf-8", "surrogateescape")) > _MAX_COMMAND or "\0" in arguments.command:
             return failure(f"The command is longer than {_MAX_COMMAND} bytes or has a NUL: write a file and run that.")
         if leaves_behind(arguments.command):
-            return failure(_BACKGROUND)
+            return failure(_BACKGROUND.format(service=self._service))
         first = desk.outputs == 0
         path = next_path(desk)
         if first:
@@ -65,8 +71,16 @@ class Bash(TypedTool[BashArguments]):
         output = clean(result.output)
         if len(output) > room or result.dropped_bytes:
             output = _excerpt(output, result, path, room, desk)
-        text = "\n".join(filter(None, [_headline(result), output.rstrip("\n"), *_hints(result, seconds)]))
+        text = "\n".join(filter(None, [_headline(result), output.rstrip("\n"), *self._hints(result, seconds)]))
         return Observation(text=text, error=result.exit_code != 0)
+
+    def _hints(self, result: CommandResult, seconds: float) -> list[str]:
+        hints = []
+        if result.timed_out:
+            hints.append(_TIMED_OUT.format(seconds=seconds, service=self._service))
+        if result.out_of_memory:
+            hints.append(_OUT_OF_MEMORY)
+        return hints
 
 
 def _bring_scripts(desk: Desk) -> None:
@@ -96,15 +110,6 @@ def _headline(result: CommandResult) -> str:
     ending = ", timed out" if result.timed_out else ", out of memory" if result.out_of_memory else ""
     silent = "" if result.output.strip() else ", no output"
     return f"[exit code {result.exit_code}{ending}, {result.duration:.1f} s{silent}]"
-
-
-def _hints(result: CommandResult, seconds: float) -> list[str]:
-    hints = []
-    if result.timed_out:
-        hints.append(_TIMED_OUT.format(seconds=seconds))
-    if result.out_of_memory:
-        hints.append(_OUT_OF_MEMORY)
-    return hints
 
 
 def leaves_behind(command: str) -> bool:
