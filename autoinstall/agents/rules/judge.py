@@ -20,8 +20,7 @@ class RulesJudge:
     5. Lines that contradict success.
     6. What the description requires: quoted texts, numbers, versions, counts.
     7. A test goal needs a recognised summary with at least one test; without one it is `UNKNOWN`, unless the
-    description
-       requires something that the output shows.
+       description requires something that the output shows.
     """
 
     name = "rules"
