@@ -416,7 +416,9 @@ def _count_problem(
             None if fits else Unmet(reason=f"The output shows no number that fits {_show(count.text)}.", missing=True)
         )
     # An inner runner's summary serves as well as the outermost one's: the description may mean either.
-    values = [value for summary in (everything, *summaries) for value in _values(count.field, summary)]
+    counted = (everything, *summaries)
+    values = [value for summary in counted for value in _values(count.field, summary)]
+    values += [value for summary in counted for value in _as_pytest_says(count.field, summary, text)]
     low = int(count.low * pass_rate) if count.field == "passed" and count.high == count.low else count.low
     if any(low <= value and (count.high is None or value <= count.high) for value in values):
         return None
@@ -433,6 +435,16 @@ def _values(field: str, counts: TestCounts) -> tuple[int, ...]:
     if field == "skipped":
         return (counts.skipped,)
     return (counts.ran, counts.ran + counts.skipped)
+
+
+def _as_pytest_says(field: str, counts: TestCounts, text: str) -> list[int]:
+    """The number as pytest's own summary has it, which counts unexpected passes and expected failures apart."""
+    apart = {"passed": "xpassed", "skipped": "xfailed"}.get(field)
+    if apart is None or not counts.runner.startswith("pytest"):
+        return []
+    numbers = re.findall(rf"\b(\d+) {apart}\b", text)
+    values = (value - int(number) for value in _values(field, counts) for number in numbers)
+    return [value for value in values if re.search(rf"\b{value} {field}\b", text)]
 
 
 def _contains(flat: str, quoted: str) -> bool:

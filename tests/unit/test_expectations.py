@@ -34,6 +34,13 @@ def fulfils(description: str, output: str, command: str = "tool --run") -> bool:
         ("About 100 tests pass", "91 passed in 0.1s", "50 passed in 0.1s"),
         ("All 12 tests pass", "12 passed in 0.1s", "11 passed in 0.1s"),
         ("pytest reports 12 passed", "12 passed in 0.1s", "120 passed in 0.1s"),
+        ("pytest reports 12 passed", "12 passed, 1 xpassed in 0.1s", "11 passed, 2 xpassed in 0.1s"),
+        ("pytest reports 13 passed", "12 passed, 1 xpassed in 0.1s", "12 passed, 2 xpassed in 0.1s"),
+        (
+            "pytest reports 2 skipped",
+            "9 passed, 2 skipped, 1 xfailed in 0.1s",
+            "9 passed, 1 skipped, 2 xfailed in 0.1s",
+        ),
         ("Runs 4 tests and none of them breaks", "Ran 4 tests in 0.1s\n\nOK", "Ran 5 tests in 0.1s\n\nOK"),
         ("The linter reports 0 errors in the sources", "All checks passed", "Found 3 errors."),
         ("The checker prints the count 0 and names no file", "0", "17"),

@@ -166,7 +166,7 @@ def test_long_outputs_lose_their_middle():
     assert len(task) < MAX_OUTPUT + 2000
     assert "hello world" in task
     assert "the end" in task
-    assert "without its middle" in task
+    assert "without its middle (there the program has found what the description quotes" in task
 
 
 def test_an_output_that_speaks_to_the_judge_stays_data_and_cannot_forge_a_verdict():

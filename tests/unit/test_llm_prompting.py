@@ -133,6 +133,16 @@ def test_commands_are_shown_so_that_their_end_is_plain(command, shown):
     assert f"Command: {shown}\n" in render("judge_task", **{**TASKS["judge_task"], "command": command})
 
 
+def test_a_tolerance_is_shown_with_what_it_does_to_the_exit_code():
+    assert "Exit code: 0. At least 90% of the tests must pass; what the runner exits with" in render(
+        "installer_task", **TASKS["installer_task"]
+    )
+    strict = (Goal(command="make test", description="at least 3 tests pass"),)
+    assert "what the runner exits with" not in render(
+        "installer_task", **{**TASKS["installer_task"], "targets": strict}
+    )
+
+
 def test_a_long_command_is_named_by_its_beginning():
     assert brief_command("make  a\n b") == "`make a b`"
     assert brief_command("x" * 1000) == f"`{'x' * 160} …`"
