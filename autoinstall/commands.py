@@ -13,6 +13,9 @@ _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*\+?=")
 _INTERPRETER = re.compile(r"^(?:python|pypy)[\d.]*$")
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _MAX_DEPTH = 5
+_HERE = re.compile(r"(?<!<)<<(?P<tabs>-?)[ \t]*(?P<quote>['\"]?)\\?(?P<word>\w+)(?P=quote)")
+_HERE_FILE = "/dev/here-document/"
+_READS = frozenset({"<", "<<<"})
 
 # Wrappers, with the options of theirs that take a value.
 _WRAPPERS: dict[str, frozenset[str]] = {
@@ -60,12 +63,14 @@ class SimpleCommand(Value):
         env: the assignments before it, `NAME=value`.
         feeds: its output goes into the next one of the same pipeline.
         background: it is started with `&`.
+        input: the text of the here-document that it reads, or the name of the file; empty where there is neither.
     """
 
     words: tuple[str, ...]
     env: tuple[str, ...] = ()
     feeds: bool = False
     background: bool = False
+    input: str = ""
 
     @property
     def program(self) -> str:
@@ -74,7 +79,9 @@ class SimpleCommand(Value):
 
 
 def parse(command: str) -> tuple[SimpleCommand, ...]:
-    """The simple commands of a line in order, substitutions and the strings given to `bash -c` included.
+    """The simple commands of a line in order, substitutions and what is given to a shell (`bash -c`) included.
+
+    Here-documents are text, not commands, unless a shell reads them.
 
     What bashlex cannot read (arithmetic, arrays, `[[ ]]`) is split at separators instead, which finds the same
     programs in any but contrived lines.
@@ -94,27 +101,56 @@ def unwrap(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _parse(command: str, depth: int) -> Iterator[SimpleCommand]:
+    line, documents = _without_here_documents(command)
     try:
-        trees = bashlex.parse(command)
+        trees = bashlex.parse(line)
     except (bashlex.errors.ParsingError, NotImplementedError, AssertionError, AttributeError, IndexError, TypeError):
-        found = list(_split(command))
+        found = list(_split(line))
     else:
         found = [simple for tree in trees for simple in _walk(tree, feeds=False, background=False)]
-    for simple in found:
+    for stood_in in found:
+        text = documents.get(stood_in.input, "")
+        simple = stood_in.model_copy(update={"input": text}) if text else stood_in
         yield simple
         inner = unwrap(simple.words)
-        if depth < _MAX_DEPTH and inner and inner[0].rsplit("/", 1)[-1] in _SHELLS:
-            for position, word in enumerate(inner[1:-1], start=1):
-                if re.fullmatch(r"-[a-z]*c", word):
-                    yield from _parse(inner[position + 1], depth + 1)
-                    break
+        if depth >= _MAX_DEPTH or not inner or inner[0].rsplit("/", 1)[-1] not in _SHELLS:
+            continue
+        for position, word in enumerate(inner[1:-1], start=1):
+            if re.fullmatch(r"-[a-z]*c", word):
+                yield from _parse(inner[position + 1], depth + 1)
+                break
+        yield from _parse(text, depth + 1) if text else ()
+
+
+def _without_here_documents(command: str) -> tuple[str, dict[str, str]]:
+    """The command with a file in the place of every here-document, and the text of each by that file.
+
+    bashlex cannot read those whose end is quoted.
+    """
+    documents: dict[str, str] = {}
+    kept: list[str] = []
+    lines = command.split("\n")
+    while lines:
+        line, *lines = lines
+        for match in list(_HERE.finditer(line)):
+            stripped = [text.lstrip("\t") for text in lines] if match["tabs"] else lines
+            if match["word"] not in stripped:
+                continue  # a shift, or within quotes
+            end = stripped.index(match["word"])
+            file = f"{_HERE_FILE}{len(documents) + 1}"
+            documents[file] = "\n".join(stripped[:end])
+            line = line.replace(match[0], f"<{file}", 1)
+            lines = lines[end + 1 :]
+        kept.append(line)
+    return "\n".join(kept), documents
 
 
 def _walk(node: bashlex.ast.node, *, feeds: bool, background: bool) -> Iterator[SimpleCommand]:
     if node.kind == "command":
         words = [part.word for part in node.parts if part.kind == "word"]
         env = [part.word for part in node.parts if part.kind == "assignment"]
-        yield SimpleCommand(words=tuple(words), env=tuple(env), feeds=feeds, background=background)
+        read = next((part.output.word for part in node.parts if part.kind == "redirect" and part.type in _READS), "")
+        yield SimpleCommand(words=tuple(words), env=tuple(env), feeds=feeds, background=background, input=read)
         for part in node.parts:
             for inner in getattr(part, "parts", ()):
                 yield from _walk(inner, feeds=False, background=False)
@@ -135,19 +171,29 @@ def _split(command: str) -> Iterator[SimpleCommand]:
     lexer.whitespace_split = True
     lexer.commenters = ""
     words: list[str] = []
+    redirection = read = ""
     try:
         tokens = list(lexer)
     except ValueError:
         tokens = command.split()
     for piece in [*tokens, ";"]:
         if piece in {"[[", "]]"} or (piece and not set(piece) - set("();<>|&")):
+            if set(piece) & set("<>") and not set(piece) & set("();"):
+                redirection = piece
+                continue
             if words:
                 plain = [word for word in words if word not in {"if", "then", "else", "do", "while", "!", "{", "time"}]
                 count = next((index for index, word in enumerate(plain) if not _ASSIGNMENT.match(word)), len(plain))
                 yield SimpleCommand(
-                    words=tuple(plain[count:]), env=tuple(plain[:count]), feeds=piece == "|", background=piece == "&"
+                    words=tuple(plain[count:]),
+                    env=tuple(plain[:count]),
+                    feeds=piece == "|",
+                    background=piece == "&",
+                    input=read,
                 )
-            words = []
+            words, redirection, read = [], "", ""
+        elif redirection:
+            read, redirection = piece if redirection in _READS else read, ""
         else:
             words.append(piece)
 

@@ -21,6 +21,7 @@ _WIDE_TARGETS = re.compile(
 )
 _FETCHERS = frozenset({"curl", "wget"})
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh", "python", "python3", "node", "perl", "ruby"})
+_SHOWN = 200
 _FORK_BOMB = re.compile(r":\s*\(\)\s*\{.*:\s*\|\s*:")
 
 
@@ -57,11 +58,11 @@ def check_proposal(goals: Sequence[Goal], n: int) -> str:
     for number, goal in enumerate(goals, start=1):
         key = normalised(goal.command)
         if key in seen:
-            complaints.append(f"Goal {number} is the same command as goal {seen[key]}: {goal.command}")
+            complaints.append(f"Goal {number} is the same command as goal {seen[key]}: {_short(goal.command)}")
         seen.setdefault(key, number)
         complaint = check_goal(goal)
         if complaint:
-            complaints.append(f"Goal {number} ({goal.command}): {complaint}")
+            complaints.append(f"Goal {number} ({_short(goal.command)}): {complaint}")
     return "\n".join(complaints)
 
 
@@ -98,9 +99,13 @@ def check_goal(goal: Goal) -> str:
 
 def normalised(command: str) -> str:
     """A command with blanks, quotes and comments that make no difference taken out, for comparison."""
-    return "\n".join(" ".join((*sorted(simple.env), *simple.words)) for simple in parse(command)) or " ".join(
-        command.split()
-    )
+    lines = (" ".join((*sorted(simple.env), *simple.words, *simple.input.splitlines())) for simple in parse(command))
+    return "\n".join(lines) or " ".join(command.split())
+
+
+def _short(command: str) -> str:
+    first = command.strip().split("\n", 1)[0]
+    return command if command == first and len(first) <= _SHOWN else f"{first[:_SHOWN]}…"
 
 
 def _destructive(command: SimpleCommand) -> str:
@@ -140,7 +145,7 @@ def _interactive(command: SimpleCommand, before: Sequence[SimpleCommand], loopin
     if not words or command.background or command.program == "timeout" or table.harmless & set(words[1:]):
         return ""
     program = words[0].rsplit("/", 1)[-1]
-    fed = bool(before) and before[-1].feeds
+    fed = bool(command.input) or (bool(before) and before[-1].feeds)
     if program in table.interactive and not (program == "read" and (fed or looping)):
         return program
     if program in table.repl and len(words) == 1 and not fed:

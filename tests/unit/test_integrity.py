@@ -284,6 +284,17 @@ def test_a_script_of_the_set_ups_own(sandbox: ScriptedSandbox, check: Check) -> 
     assert check(copied).tampered == ()
 
 
+def test_what_a_target_writes_itself_is_nobodys_stub(sandbox: ScriptedSandbox, check: Check) -> None:
+    text = "import thing\n\nassert (thing.main() == 1)"
+    written = Goal(
+        command=f"cat > /tmp/a.py <<'EOF'\n{text}\nEOF\npython /tmp/a.py", description="All tests of it pass"
+    )
+    sandbox.files["/tmp/a.py"] = File(f"{text}\n".encode())
+    assert check(written).tampered == ()
+    sandbox.files["/tmp/a.py"] = File(b"pass\n")
+    assert [violation.path for violation in check(written).tampered] == ["/tmp/a.py"]
+
+
 @pytest.mark.parametrize(
     ("command", "programs"),
     [
@@ -294,6 +305,11 @@ def test_a_script_of_the_set_ups_own(sandbox: ScriptedSandbox, check: Check) -> 
         ("bash -lc 'uv run --extra test pytest'", ["bash", "pytest"]),
         ("[[ -f x ]] && pytest", ["-f", "pytest"]),
         ("python3 -W error -m unittest", ["unittest"]),
+        ("cat > a/b.py <<'EOF' && make 2>&1\nimport x; x.run()\nEOF\npytest", ["cat", "make", "pytest"]),
+        ("bash <<-EOF\n\tmake check\n\tEOF\nls", ["bash", "make", "ls"]),
+        ('python <<A; node <<"B"\nf(1)\nA\ng(2)\nB', ["python", "node"]),
+        ("python -c 'print(1 << n)'\nmake", ["python", "make"]),
+        ("[[ -f x ]] > a.log && ./b < c.txt 2>&1 | wc", ["-f", "./b", "wc"]),
     ],
 )
 def test_programs_of_a_command(command: str, programs: list[str]) -> None:

@@ -27,6 +27,15 @@ def test_duplicates_are_found_through_blanks_and_quotes() -> None:
     assert "Goal 2 is the same command as goal 1" in complaint
 
 
+def test_here_documents_make_a_difference() -> None:
+    goals = [goal(f"python - <<'EOF'\nimport x\nprint(x.run({number}))\nEOF") for number in range(2)]
+    assert check_proposal(goals, 2) == ""
+
+
+def test_a_complaint_shows_the_beginning_of_a_long_command() -> None:
+    assert check_proposal([goal("less a\n" + "make\n" * 200)], 1).startswith("Goal 1 (less a…): it is interactive")
+
+
 @pytest.mark.parametrize(
     "command",
     ["vim a", "less x", "top", "python", "python3 -i", "ssh host", "read name", "jest --watch", "npm start", "npm run dev:all", "uvicorn app:app",
@@ -59,7 +68,8 @@ def test_trivial_goals_are_refused(command: str) -> None:
     "command",
     ["pytest -q", "make && ./tool --help", "rm -rf build && cmake -B build", "timeout 5 npm start", "uvicorn --version", "flask run & sleep 2; curl -s localhost:5000",
      "cat x | python", "jest --watchAll=false", "python -c 'import x; print(x.__version__)'", "echo 1+1 | bc", "npm test", "if [[ -f x ]]; then make; fi",
-     "curl -s localhost:8000/health", "while read line; do ./check $line; done < list", "git describe --tags", "npx tsc --noEmit"],
+     "curl -s localhost:8000/health", "while read line; do ./check $line; done < list", "git describe --tags", "npx tsc --noEmit",
+     "cat > /tmp/a.py <<'EOF'\nimport x\nEOF\npython /tmp/a.py", "python - <<EOF\nimport x\nprint(x.run())\nEOF", "psql < schema.sql"],
 )  # fmt: skip
 def test_usual_goals_are_fine(command: str) -> None:
     assert check_goal(goal(command)) == ""
