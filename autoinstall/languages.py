@@ -24,6 +24,7 @@ _LANGUAGES = {
     "rust": ("rs",),
     "scala": ("scala", "sc"),
     "shell": ("sh", "bash", "bats"),
+    "solidity": ("sol",),
     "swift": ("swift",),
     "typescript": ("ts", "tsx", "mts", "cts"),
     "vue": ("vue",),

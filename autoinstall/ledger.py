@@ -209,7 +209,12 @@ class Ledger:
     def repository(self) -> Repository:
         """What agents are told of the repository."""
         checkout = self.known_checkout
-        return Repository(url=checkout.repository, commit=checkout.commit, commit_date=checkout.commit_date)
+        return Repository(
+            url=checkout.repository,
+            commit=checkout.commit,
+            commit_date=checkout.commit_date,
+            left_out=checkout.warnings,
+        )
 
     @property
     def goals(self) -> tuple[Goal, ...]:

@@ -22,11 +22,16 @@ from autoinstall.values import (
 
 
 class Repository(Value):
-    """What an agent may know of the repository beside its tree."""
+    """What an agent may know of the repository beside its tree.
+
+    Attributes:
+        left_out: what the tree lacks although the commit names it (submodules, LFS files), as a checkout warns of it.
+    """
 
     url: str
     commit: str
     commit_date: datetime
+    left_out: tuple[str, ...] = ()
 
 
 class Journal(Protocol):

@@ -6,13 +6,17 @@ import pytest
 from llm_stage import REPOSITORY, MemoryJournal, make_checkout, sandbox_of, settings_with
 
 from autoinstall.agents.llm.goal_setter import MAX_SUBMISSIONS, LlmGoalSetter
+from autoinstall.agents.llm.prompting import render
+from autoinstall.agents.llm.shared import MAX_LEFT_OUT, facts, left_out
 from autoinstall.agents.rules.judge import RulesJudge
 from autoinstall.errors import BadProposal, BudgetExhausted, ModelUnavailable, NothingToSetUp
+from autoinstall.ledger import Ledger
 from autoinstall.models.scripted import ScriptedModel, says
 from autoinstall.settings import SearchSettings
-from autoinstall.values import Category, CommandResult, Goal, GoalResult, Judgement, Role
+from autoinstall.values import Category, Checkout, CommandResult, Goal, GoalResult, Judgement, RepositorySpec, Role
 
 CATEGORIES = ["test", "test", "test", "build", "run", "lint", "other", "run", "setup", "test"]
+TASK = {"toolchains": "", "count": 10, "rejected": "", "complaint": ""}
 
 
 def goal(number, **changes):
@@ -212,3 +216,30 @@ def test_the_task_names_the_toolchains(tmp_path):
     _, model = propose(tmp_path, [submit(ten())], responses={re.compile("command -v"): seen})
     task = model.requests[0].messages[1].content
     assert "In the container already: python3 3.11.2, pip; not there: node, gcc, " in task
+
+
+def test_the_task_names_what_the_checkout_lacks_and_not_what_the_host_saw(tmp_path):
+    warnings = ("submodule_skipped: lib/forge-std: fatal: '/srv/git/forge-std' is no repository",)
+    warnings += ("lfs_skipped: 2 files are LFS pointers, a.bin among them",)
+    lacking = REPOSITORY.model_copy(update={"left_out": warnings})
+    text = render("goal_setter_task", **facts(lacking, make_checkout(tmp_path)), **TASK)
+    assert "submodule_skipped: lib/forge-std\nlfs_skipped: 2 files are LFS pointers, a.bin among them\n" in text
+    assert "/srv/git" not in text
+    assert "checked out" not in render("goal_setter_task", **facts(REPOSITORY, make_checkout(tmp_path)), **TASK)
+    many = left_out([f"submodule_skipped: lib/{number}: gone" for number in range(MAX_LEFT_OUT + 3)])
+    assert many.endswith(f"lib/{MAX_LEFT_OUT - 1}\n… and 3 more")
+
+
+def test_agents_are_told_what_the_clone_warned_of(tmp_path):
+    ledger = Ledger(RepositorySpec(url=REPOSITORY.url), settings_with(tmp_path))
+    ledger.checkout = Checkout(
+        repository=REPOSITORY.url,
+        ref=None,
+        commit=REPOSITORY.commit,
+        commit_date=REPOSITORY.commit_date,
+        path=tmp_path,
+        size_bytes=1,
+        file_count=1,
+        warnings=("submodule_skipped: lib: gone",),
+    )
+    assert ledger.repository == REPOSITORY.model_copy(update={"left_out": ("submodule_skipped: lib: gone",)})

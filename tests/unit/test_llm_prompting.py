@@ -41,6 +41,7 @@ FACTS = {
     "language": "python",
     "toolchains": "python3 3.11.2",
     "layout": "README.md\nsrc/ (3 files)",
+    "left_out": "submodule_skipped: lib/forge-std",
 }
 TASKS = {
     "goal_setter_task": {**FACTS, "count": 10, "rejected": "ls", "complaint": "9 goals instead of exactly 10."},

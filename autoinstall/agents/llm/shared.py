@@ -24,6 +24,9 @@ from autoinstall.values import CommandResult, NonEmpty, Value
 MAX_LAYOUT = 60
 """Entries of a checkout's top level that are named in a task."""
 
+MAX_LEFT_OUT = 20
+"""Parts that a checkout lacks that are named in a task."""
+
 TAIL = 1500
 """Characters of a command's output that a task or a complaint quotes."""
 
@@ -90,6 +93,7 @@ def facts(repository: Repository, tree: Tree) -> dict[str, object]:
         "file_count": len(tree.files),
         "language": language_of(tree) or "",
         "layout": layout(tree),
+        "left_out": left_out(repository.left_out),
     }
 
 
@@ -120,6 +124,13 @@ def layout(tree: Tree) -> str:
     ]
     more = [f"… and {len(lines) - MAX_LAYOUT} more"] if len(lines) > MAX_LAYOUT else []
     return "\n".join([*lines[:MAX_LAYOUT], *more])
+
+
+def left_out(warnings: Sequence[str]) -> str:
+    """What a checkout lacks, one entry a line; why it does is the host's business and says nothing to an agent."""
+    lines = [_one_line(": ".join(warning.split(": ")[:2])) for warning in warnings]
+    more = [f"… and {len(lines) - MAX_LEFT_OUT} more"] if len(lines) > MAX_LEFT_OUT else []
+    return "\n".join([*lines[:MAX_LEFT_OUT], *more])
 
 
 def tail(result: CommandResult, characters: int = TAIL) -> str:
