@@ -85,6 +85,15 @@ def test_a_trivial_description_matches_nothing(description: str) -> None:
     assert not fulfils(description, "12 passed in 0.1s")
 
 
+@pytest.mark.parametrize(("passed", "fits"), [(990, True), (1000, True), (1005, True), (985, False), (1020, False)])
+def test_a_tolerance_leaves_room_on_both_sides_of_an_exact_count(passed: int, fits: bool) -> None:
+    goal = Goal(command="pytest", description="1000 tests pass", min_pass_rate=0.99)
+    output = f"==== {passed} passed in 3s ===="
+    assert (not unmet(read_requirements(goal), output, summarise(output), 0.99)) is fits
+    exact = read_requirements(goal.model_copy(update={"min_pass_rate": 1.0}))
+    assert (not unmet(exact, output, summarise(output))) is (passed == 1000)
+
+
 @pytest.mark.parametrize("description", ["All tests pass", "The package is built", 'Prints "ok"', "prints 42"])
 def test_a_short_description_may_still_say_something(description: str) -> None:
     assert not read_requirements(Goal(command="x", description=description)).trivial
