@@ -166,6 +166,26 @@ def test_releases_that_are_gone_are_replaced_one_after_the_other(tmp_path: Path,
     assert "node:without::@a/b,c" in [repair.key for repair in second]
 
 
+def test_an_install_without_the_lock_file_goes_on_without_install_scripts(tmp_path: Path) -> None:
+    gone = "npm ERR! notarget No matching version found for c@^1"
+    (first,) = (item for item in remedies(tmp_path, gone, command="npm ci") if item.key.startswith("node:without"))
+    failed = ".../node_modules/sharp install: sharp: getaddrinfo ENOTFOUND host\n.../node_modules/sharp install: Failed"
+    (second,) = (
+        item for item in remedies(tmp_path, failed, command=first.replacement) if item.key == "node:install-scripts:"
+    )
+    assert "npm_config_ignore_scripts=true" in second.replacement
+    assert "npm rebuild || true" in second.replacement
+    assert second.replacement.endswith(" # without c")  # what else is gone is left out beside it
+    assert not [
+        item
+        for item in (
+            *remedies(tmp_path, failed, command=second.replacement),
+            *remedies(tmp_path, failed, command="npm ci"),
+        )
+        if item.key == "node:install-scripts:"
+    ]
+
+
 def test_workspace_protocol_goes_to_pnpm(tmp_path: Path) -> None:
     repairs = remedies(tmp_path, 'npm ERR! code EUNSUPPORTEDPROTOCOL\nnpm ERR! Unsupported URL Type "workspace:"')
     assert any("pnpm install" in command for command in repairs[0].commands)

@@ -80,6 +80,11 @@ _UNLOCKED = {
     ManagerKind.PNPM: "pnpm install --no-frozen-lockfile --no-lockfile --no-strict-peer-dependencies",
     ManagerKind.YARN: "yarn install --no-lockfile --non-interactive --ignore-engines",
 }
+_SCRIPT_FAILED = re.compile(
+    r"\b(?:pre|post)?install: Failed|ELIFECYCLE|Exit status \d+|npm (?:ERR!|error) command (?:sh|failed)"
+    r"|Command failed\.\n"
+)
+_WITHOUT_SCRIPTS = "export npm_config_ignore_scripts=true YARN_IGNORE_SCRIPTS=true"
 _INSTALLS = re.compile(r"\b(?:npm (?:ci|install|i)|(?:pnpm|yarn) install)\b")
 
 
@@ -114,6 +119,7 @@ def _remedies(context: Context, package: Package, failure: CommandResult, sandbo
     yield from _missing_programs(package, failure)
     yield from _types(package, output)
     yield from _other_node(context, package, output, sandbox)
+    yield from _install_scripts(package, failure)
 
 
 def add(package: Package, *specs: str) -> str:
@@ -190,6 +196,24 @@ def _unreachable(context: Context, package: Package, failure: CommandResult) -> 
         replacement=managers.inside(package.directory, command) + f" # without {','.join(names)}" * bool(names),
         lesson=what,
     )
+
+
+def _install_scripts(package: Package, failure: CommandResult) -> Iterator[Repair]:
+    """A dependency's install script fails, most often for a binary that it would fetch. Only for an install that has
+    left the lock file already: any other one has its own way to do without scripts."""
+    command = failure.command
+    if "node -e" not in command or not _INSTALLS.search(command) or not _SCRIPT_FAILED.search(failure.output):
+        return
+    if _WITHOUT_SCRIPTS not in command:
+        rebuild = "pnpm rebuild" if "pnpm install" in command else "npm rebuild"
+        body, mark, names = command.partition(" # without ")
+        yield Repair(
+            key=f"node:install-scripts:{package.directory}",
+            why="the install script of a dependency fails; whatever can be built without it is",
+            replacement=f"{_WITHOUT_SCRIPTS}; {{ {body}; }} && "
+            f"{{ unset npm_config_ignore_scripts; {rebuild} || true; }}{mark}{names}",
+            lesson="install scripts of dependencies fail",
+        )
 
 
 def _workspace_protocol(package: Package, output: str) -> Iterator[Repair]:
