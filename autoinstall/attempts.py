@@ -15,6 +15,9 @@ _STOPPED = {
     StopReason.BUDGET: Outcome.BUDGET,
 }
 
+_FORGET_BYTE_CODE = "/usr/bin/find /workspace -xdev -name '*.py[co]' -path '*/__pycache__/*' -delete"
+"""Byte code that lies beside a source is run in its place while time and size fit, whatever is in it."""
+
 
 class SetupAttempt(Value):
     """What came of one attempt.
@@ -91,6 +94,7 @@ def set_up(
                     seconds=monotonic() - begun,
                 )
         recipe = sandbox.recipe
+        sandbox.run(_FORGET_BYTE_CODE)
         snapshot = sandbox.snapshot()
         # Only now, as nothing runs in it any more: these are the very paths that the image holds.
         changed = noteworthy(sandbox.changed_paths(), tree.files)

@@ -191,13 +191,14 @@ class SearchSettings(_Group):
 
 
 class VerificationSettings(_Group):
-    """`attempts` each from the initial state; `runs` fresh containers that must agree."""
+    """`attempts` each from the initial state; `runs` fresh containers that must agree; `control`: see `controls`."""
 
     attempts: Annotated[int, Field(ge=1)] = 5
     targets: Annotated[int, Field(ge=1)] = 3
     goals: Annotated[int, Field(ge=1)] = 10
     reasks: Annotated[int, Field(ge=0)] = 2
     runs: Annotated[int, Field(ge=1)] = 2
+    control: bool = True
     held_out: bool = True
     offline: bool = True
     seed: int = 0

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from time import monotonic
 
 from autoinstall.agents.contract import Judge
+from autoinstall.controls import find_forgery
 from autoinstall.errors import Cancelled, Infrastructure, ServiceNotReady
 from autoinstall.integrity import IntegrityReport, check_integrity
 from autoinstall.outputs.cleaning import clean
@@ -163,9 +164,10 @@ def verify(
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
-    There are `settings.verification.runs` of them, and before the targets run the first is checked for tampering. A
-    start script or sidecar that does not come up is the attempt's own failure. After a run that ended by time or
-    memory there is no further one: it would cost the same again.
+    There are `settings.verification.runs` of them, and before the targets run the first is checked for tampering. Where
+    all match, test commands are held against a control run, in which tests can only fail (`controls`). A start script
+    or sidecar that does not come up is the attempt's own failure. After a run that ended by time or memory there is no
+    further one: it would cost the same again.
 
     Args:
         image: by image id, so that a tag that moves cannot change what is judged.
@@ -201,7 +203,15 @@ def verify(
             return _not_ready(error, runs)
         if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
             break
-    return _verdict(runs).model_copy(update={"modified": modified})
+    verification = _verdict(runs).model_copy(update={"modified": modified})
+    if checkout is None or not verification.verified or not settings.verification.control:
+        return verification
+    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="control", owner=owner)
+    try:
+        forgery = find_forgery(provider, spec, checkout.path, runs[0])
+    except ServiceNotReady as error:
+        return _not_ready(error, runs)
+    return _tampered(IntegrityReport(tampered=(forgery,), modified=modified)) if forgery else verification
 
 
 def held_out(

@@ -22,6 +22,12 @@ _INTERPRETER = re.compile(r"^(?:python|pypy|node|ruby|perl|php|bash|sh|dash|zsh|
 _VALUED = frozenset({"-W", "-X", "-r", "--require", "--import", "-I", "-o", "-O"})
 _NPM_LIFECYCLE = frozenset({"test", "start", "stop", "restart"})
 _LITERAL = re.compile(r"""(['"`])(?P<text>.*?)\1""")
+_USER_SITES = ("/root/.local", "/home/[^/]+/.local")
+_DEBIAN_HOOK = re.compile(
+    r"\s*# install the apport exception handler if available\ntry:\n    import apport_python_hook\n"
+    r"except ImportError:\n    pass\nelse:\n    apport_python_hook\.install\(\)\s*"
+)
+"""What Debian's interpreters bring as /etc/python3.N/sitecustomize.py, with a link to it among their modules."""
 _HOOKS = frozenset({"sitecustomize.py", "usercustomize.py"})
 _MAX_SCRIPT = 64 * 1024
 _MAX_NPM_DEPTH = 5
@@ -153,14 +159,18 @@ class Executables:
 def path_files(files: Files, changes: Changes, prefixes: Sequence[str]) -> Iterator[Violation]:
     """Start-up hooks in the interpreters' own directories: sitecustomize, and path files that run code."""
     table = integrity_table().known_pth
-    sites = re.compile(rf"(?:{'|'.join(map(re.escape, prefixes))})/lib/(?:[^/]+/){{0,2}}[^/]*-packages/(?P<name>[^/]+)")
+    roots = "|".join([*map(re.escape, prefixes), *_USER_SITES])
+    sites = re.compile(
+        rf"(?:{roots})/lib/(?:[^/]+/){{0,2}}[^/]*-packages/(?P<name>[^/]+)"
+        rf"|(?:(?:{roots})/lib|/etc)/python[^/]*/(?P<hook>[^/]+customize\.py)"
+    )
     for path in sorted(changes.paths):
-        match = sites.fullmatch(path) if prefixes else None
-        name = match["name"] if match is not None else ""
+        match = sites.fullmatch(path)
+        name = (match["name"] or match["hook"]) if match is not None else ""
         if not name.endswith(".pth") and name not in _HOOKS:
             continue
         if name in _HOOKS:
-            if files.stat(path) is not None:
+            if files.stat(path) is not None and not _DEBIAN_HOOK.fullmatch(files.text(path)):
                 yield Violation(kind=ViolationKind.STUB, path=path, detail="is run at every start of the interpreter")
             continue
         if name in table.names or any(fnmatch(name, pattern) for pattern in table.patterns):

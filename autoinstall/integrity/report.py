@@ -13,13 +13,14 @@ class ViolationKind(StrEnum):
     MEANING_CHANGED = "meaning_changed"
     STUB = "stub"
     ENVIRONMENT = "environment"
+    FORGED = "forged"
 
 
 class Violation(Value):
     """One thing that must not be as it is.
 
     Attributes:
-        path: in the container; a variable's name for `ENVIRONMENT`.
+        path: in the container; a variable's name for `ENVIRONMENT`, a target's command for `FORGED`.
         detail: what is wrong with it, in a few words.
     """
 

@@ -256,6 +256,22 @@ def test_path_files_that_run_code(sandbox: ScriptedSandbox, check: Check) -> Non
     assert [violation.path for violation in check().tampered] == [f"{site}/sitecustomize.py"]
 
 
+def test_hooks_elsewhere(sandbox: ScriptedSandbox, check: Check) -> None:
+    hook = "/etc/python3.12/sitecustomize.py"
+    debians = b"# install the apport exception handler if available\ntry:\n    import apport_python_hook\nexcept ImportError:\n"
+    debians += b"    pass\nelse:\n    apport_python_hook.install()\n"
+    sandbox.files[hook] = File(debians)
+    assert check().tampered == ()
+    sandbox.files[hook] = File(debians + b"import os\n")
+    assert [violation.path for violation in check().tampered] == [hook]
+    del sandbox.files[hook]
+    site = "/root/.local/lib/python3.12/site-packages"
+    for path in (f"{site}/usercustomize.py", f"{site}/_x.pth"):
+        sandbox.files[path] = File(b"import os\n")
+        assert [violation.path for violation in check().tampered] == [path]
+        del sandbox.files[path]
+
+
 def test_programs_behind_npm_scripts(sandbox: ScriptedSandbox, check: Check) -> None:
     sandbox.files["/workspace/node_modules/.bin/mocha"] = File(b"../mocha/bin/mocha.js", kind="symlink")
     sandbox.files["/workspace/node_modules/mocha/bin/mocha.js"] = File(b"#!/usr/bin/env node\n", executable=True)

@@ -140,8 +140,30 @@ def test_a_tampered_image_is_not_run(tmp_path: Path, make_checkout: Callable[[Pa
     assert verification.outcome is Outcome.TAMPERED
     assert verification.code == "test_changed"
     assert "tests/test_a.py" in verification.reason
-    honest = verify(provider, initial.digest, Recipe(), (TEST,), RulesJudge(), changed=(), **arguments)
-    assert honest.outcome is Outcome.VERIFIED
+
+
+@pytest.mark.parametrize(("runs_them", "outcome"), [(True, Outcome.VERIFIED), (False, Outcome.TAMPERED)])
+def test_tests_that_can_only_fail_must_not_pass(
+    tmp_path: Path, make_checkout: Callable[[Path], Checkout], *, runs_them: bool, outcome: Outcome
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_a.py").write_text("def test_a(): assert f() == 1\n")
+
+    def respond(call: Call) -> Answer:
+        failing = b"raise" in call.sandbox.files["/workspace/tests/test_a.py"].content
+        return (1, "1 failed in 0.1s") if failing and runs_them else "1 passed in 0.1s"
+
+    provider = ScriptedProvider({"pytest": respond})
+    initial = provider.build_workspace_image(
+        provider.ensure_base().digest, WorkspaceSource(path=str(tmp_path), commit="a" * 40), labels={}
+    )
+    arguments = {"checkout": make_checkout(tmp_path), "changed": ()}
+    settings = Settings(_env_file=None)
+    verification = verify(provider, initial.digest, Recipe(), (TEST,), RulesJudge(), settings=settings, **arguments)
+    assert verification.outcome is outcome
+    assert verification.code == ("" if runs_them else "forged")
+    trusting = Settings(verification={"control": False}, _env_file=None)
+    assert verify(provider, initial.digest, Recipe(), (TEST,), RulesJudge(), settings=trusting, **arguments).verified
 
 
 def test_the_baseline_uses_an_untouched_sandbox_for_each_goal() -> None:
