@@ -12,6 +12,7 @@ from autoinstall.values import Value
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*\+?=")
 _INTERPRETER = re.compile(r"^(?:python|pypy)[\d.]*$")
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
+_INPUTS = frozenset({"<", "<<", "<<-", "<<<"})
 _MAX_DEPTH = 5
 _HERE = re.compile(r"(?<!<)<<(?P<tabs>-?)[ \t]*(?P<quote>['\"]?)\\?(?P<word>\w+)(?P=quote)")
 _HERE_FILE = "/dev/here-document/"

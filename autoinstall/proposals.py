@@ -9,7 +9,8 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict
 
 from autoinstall.commands import SimpleCommand, parse, unwrap
-from autoinstall.outputs.expectations import read_requirements
+from autoinstall.outputs.expectations import read_requirements, required_pass_rate, unmet
+from autoinstall.outputs.summaries import summarise
 from autoinstall.values import Goal
 
 _PRINTS_A_LITERAL = re.compile(
@@ -23,6 +24,10 @@ _FETCHERS = frozenset({"curl", "wget"})
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh", "python", "python3", "node", "perl", "ruby"})
 _SHOWN = 200
 _FORK_BOMB = re.compile(r":\s*\(\)\s*\{.*:\s*\|\s*:")
+
+
+_ELSEWHERE = re.compile(r"[<$]\(|`|>\s*(?!/dev/(?:null|stdout|stderr)\b)\S")
+"""What an echo says may go into a file or become an argument then."""
 
 
 class ProposalTable(BaseModel):
@@ -94,7 +99,25 @@ def check_goal(goal: Goal) -> str:
         return f"it is interactive or never ends by itself ({interactive})."
     if all(_trivial(command) for command in commands if command.words):
         return "it is trivial: it shows nothing about the environment."
+    if _tells_itself(goal, commands):
+        return "what its description asks for is printed by an echo in the command itself, whatever happens before it."
     return ""
+
+
+def _tells_itself(goal: Goal, commands: Sequence[SimpleCommand]) -> bool:
+    """Whether the texts that the shell is told to print fulfil the description without anything else."""
+    if _ELSEWHERE.search(goal.command.replace("2>&1", "").replace(">&2", "")):
+        return False
+    requirements = read_requirements(goal)
+    said = "\n".join(
+        " ".join(word for word in command.words[1:] if not re.fullmatch(r"-[neE]+", word)).replace("\\n", "\n")
+        for command in commands
+        if command.program in {"echo", "printf"} and not command.feeds
+    )
+    # What the shell puts in the place of a `$` is not known.
+    if not said or "$" in said or "`" in said or not requirements.positive:
+        return False
+    return not unmet(requirements, said, summarise(said), required_pass_rate(goal, requirements))
 
 
 def normalised(command: str) -> str:
@@ -142,7 +165,8 @@ def _across(text: str, commands: Sequence[SimpleCommand]) -> str:
 def _interactive(command: SimpleCommand, before: Sequence[SimpleCommand], looping: bool) -> str:
     table = proposal_table()
     words = unwrap(command.words)
-    if not words or command.background or command.program == "timeout" or table.harmless & set(words[1:]):
+    asks_where = command.program == "command" and command.words[1:2] in {("-v",), ("-V",)}
+    if not words or command.background or asks_where or command.program == "timeout" or table.harmless & set(words[1:]):
         return ""
     program = words[0].rsplit("/", 1)[-1]
     fed = bool(command.input) or (bool(before) and before[-1].feeds)

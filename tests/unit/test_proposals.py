@@ -84,3 +84,37 @@ def test_the_table_is_sound() -> None:
     table = proposal_table()
     assert all(entry and all(entry) for entry in (*table.servers, *table.destructive))
     assert not {entry[0] for entry in table.destructive if len(entry) == 1} & table.trivial
+
+
+@pytest.mark.parametrize(
+    ("command", "description"),
+    [
+        ("pytest -q || echo '1 passed in 0.10s'", "pytest reports 1 passed."),
+        ("pytest -q >/dev/null 2>&1; printf '%s\\n' '1 passed'", "The summary says `1 passed`."),
+        ("test -x /usr/bin/tool && printf 'All checks passed!\\n'", "The linter says `All checks passed!`."),
+        ("bash -c 'tool --version; echo; echo Successfully built x'", "It ends with `Successfully built x`."),
+        ("pip install -e . && echo installed", "It prints `installed`."),
+    ],
+)
+def test_an_echo_proves_nothing(command: str, description: str) -> None:
+    assert "echo" in check_goal(goal(command, description))
+
+
+@pytest.mark.parametrize(
+    ("command", "description"),
+    [
+        ("echo '{\"n\": 42}' | tool .n", "Prints `42`."),
+        ("echo 'n = 42' > /tmp/in && tool /tmp/in", "Prints `42`."),
+        ('tool "$(echo 42)"', "Prints `42`."),
+        ("tool <(echo 42)", "Prints `42`."),
+        ("tool && echo 'tool ended'", "Prints `tool ended` after `3 files`."),
+        ("echo first; tool", "Says what it does with the input."),
+        ('python -c "import thing; print(42)"', "Prints `42`."),
+        ("command -v python && tool", "Prints `42`."),
+        ("python <<'EOF'\nimport thing\nprint(thing.answer)\nEOF", "Prints `42`."),
+        ("bash <<'EOF'\nset -e\ntool --selftest\nEOF", "Prints `42`."),
+        ("sqlite3 < schema.sql && tool", "Prints `42`."),
+    ],
+)
+def test_an_echo_beside_what_is_asked_for_is_fine(command: str, description: str) -> None:
+    assert not check_goal(goal(command, description))
