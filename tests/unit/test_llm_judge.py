@@ -71,6 +71,13 @@ def test_a_quote_that_is_not_in_the_output_is_no_verdict():
     assert "letter by letter" in model.requests[1].messages[-1].content
 
 
+def test_an_answer_that_cannot_be_used_is_not_kept():
+    model = ScriptedModel([*[opinion("matches", quote="hello there")] * MAX_TRIES, opinion("matches")])
+    judge = LlmJudge(model, RulesJudge())
+    assert [judge.judge(GOAL, result()).verdict for _ in range(3)] == ["unknown", "matches", "matches"]
+    assert len(model.requests) == MAX_TRIES + 1
+
+
 def test_a_second_answer_may_be_better():
     found, _, talks = judged(opinion("mismatch", quote=""), opinion("mismatch", quote="hello   world\n bye"))
     assert found.verdict is Verdict.MISMATCH

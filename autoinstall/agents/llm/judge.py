@@ -56,7 +56,7 @@ class LlmJudge:
     """Rules first; where they say that a result matches, a model is asked whether it really does.
 
     An answer whose quote is not in the output is none: the model saw something that is not there. Answers are kept by
-    goal, exit code and what of the output does not vary from run to run.
+    goal, exit code and what of the output does not vary from run to run; those that cannot be used are not.
 
     Args:
         model: asked only for what the rules accept.
@@ -90,8 +90,9 @@ class LlmJudge:
             known = self._known.get(key)
         if known is None:
             known = self._ask(goal, result)
-            with self._lock:
-                self._known[key] = known
+            if known.usable:
+                with self._lock:
+                    self._known[key] = known
         reason = known.reason_for(result)
         if known.verdict is Verdict.MATCHES:
             return first.model_copy(update={"reason": f"{first.reason} The model agrees: {reason}"})
@@ -114,6 +115,7 @@ class _Answer(NamedTuple):
     verdict: Verdict
     reason: str
     quote: str = ""
+    usable: bool = True
 
     def reason_for(self, result: CommandResult) -> str:
         """The reason, with the quote where it is in this output as well."""
@@ -168,7 +170,7 @@ def _opinion(talk: _Talk, goal: Goal, result: CommandResult) -> _Answer:
         if opinion is not None:
             return _Answer(opinion.verdict, opinion.reason.strip(), opinion.quote)
         messages = (Message(role="user", content=complaint),)
-    return _Answer(Verdict.UNKNOWN, f"The model gave no verdict that can be used: {complaint}")
+    return _Answer(Verdict.UNKNOWN, f"The model gave no verdict that can be used: {complaint}", usable=False)
 
 
 def _read(reply: Reply, output: str) -> tuple[Opinion | None, str]:
