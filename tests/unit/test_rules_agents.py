@@ -11,7 +11,8 @@ import pytest
 from autoinstall.agents.contract import Assignment, Repository
 from autoinstall.agents.rules.choice import choose
 from autoinstall.agents.rules.contract import Candidate, Context, Plan, Repair, Step
-from autoinstall.agents.rules.goal_setter import RulesGoalSetter
+from autoinstall.agents.rules.evidence import collect
+from autoinstall.agents.rules.goal_setter import RulesGoalSetter, _of_evidence
 from autoinstall.agents.rules.installer import RulesInstaller, _joined
 from autoinstall.agents.scripted import ScriptedJudge
 from autoinstall.errors import BadProposal, NothingToSetUp
@@ -105,6 +106,14 @@ class TestGoalSetter:
         tree = _tree(tmp_path, {**CMAKE, "README.md": "```\nmake test\n```\n"})
         commands = [goal.command for goal in RulesGoalSetter(Settings()).propose(REPOSITORY, tree, sandbox).goals]
         assert "make test" not in commands
+
+    def test_targets_that_do_everything_wait_behind_those_that_do_one_thing(self, tmp_path: Path) -> None:
+        makefile = "ci: all\n\nall: assets\n\nassets:\n\t./assets.pl\n\nserve:\n\t./serve.pl\n"
+        tree = _tree(tmp_path, {"Makefile": makefile, "assets.pl": "print 1;\n"})
+        context = Context(repository=REPOSITORY, tree=tree, findings=collect(tree))
+        weights = {item.goal.command: item.weight for item in _of_evidence(context, set())}
+        assert "make serve" not in weights
+        assert weights["make ci"] == weights["make all"] < weights["make assets"]
 
     def test_too_few_goals_is_an_error(self, tmp_path: Path, sandbox: Sandbox) -> None:
         tree = _tree(tmp_path, CMAKE)

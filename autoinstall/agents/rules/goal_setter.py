@@ -41,6 +41,18 @@ _LOCAL_SETUP = re.compile(
 )
 """Set-up of the project itself, as against commands that install it, or something else, for its users."""
 
+_TARGET = r"^(?:make|just|task|invoke|inv|rake)\s+"
+_WHOLESALE = re.compile(rf"{_TARGET}(?:all|ci|verify|everything|world|pre-?commit|pre-?push)\b")
+_NO_GOAL = re.compile(
+    rf"{_TARGET}(?:help|serve\w*|watch\w*|dev|run|start|up|down|shell|deploy\w*|publish\w*|release\w*|upload\w*|update\w*"
+    r"|upgrade\w*|format|fmt|fix)\b"
+)
+"""Targets that go on running, change the sources or reach out."""
+
+_WHOLESALE_WEIGHT = 5
+"""Of a command that does all that a project's CI does, where nobody vouches for it: one part that cannot work here
+fails the whole, and the parts are goals of their own."""
+
 _EVIDENCE_CATEGORIES = (Category.TEST, Category.LINT, Category.BUILD, Category.SETUP)
 
 
@@ -120,13 +132,16 @@ def _of_evidence(context: Context, covered: Set[Category]) -> Iterator[Candidate
     """Commands that the repository names and no ecosystem vouches for; the last resort in `covered` categories."""
     for command in context.findings.by_category(*_EVIDENCE_CATEGORIES):
         text = command.command
-        if is_refused(text) or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\bclean\b|\bdepend\b", text):
+        if (
+            is_refused(text)
+            or _NO_GOAL.search(text)
+            or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\bclean\b|\bdepend\b", text)
+        ):
             continue
         if command.category is Category.SETUP and not _LOCAL_SETUP.search(text):
             continue
-        yield Candidate(
-            goal=_goal(command), weight=0 if command.category in covered else _SOURCE_WEIGHT[command.source]
-        )
+        weight = _WHOLESALE_WEIGHT if _WHOLESALE.search(text) else _SOURCE_WEIGHT[command.source]
+        yield Candidate(goal=_goal(command), weight=0 if command.category in covered else weight)
 
 
 def _goal(command: EvidenceCommand) -> Goal:
