@@ -158,7 +158,6 @@ printf 'Metadata-Version: 2.1\\nName: helpful\\nVersion: 1.0\\n' > helpful-1.0.d
 printf '[pytest11]\\nhelpful = helpful\\n' > helpful-1.0.dist-info/entry_points.txt"""
 FORGERIES = {
     "compiled interpreter": (f"{FAKE_PYTHON} && mv /opt/p /opt/venv/bin/python", True),
-    "compiled shell": (f"{FAKE_PYTHON} && mv /opt/p /usr/bin/bash", True),
     "plugin of its own": (PLUGIN, True),
     "the set-up alone": ("true", False),
 }  # fmt: skip
