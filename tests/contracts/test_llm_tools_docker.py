@@ -120,7 +120,8 @@ def test_a_server_in_the_background_that_keeps_printing_does_not_hold_the_call(d
 
 
 def test_a_server_in_the_foreground_is_ended_with_all_it_started_and_the_service_tool_named(desk: Desk) -> None:
-    observation = use(desk, "bash", command="sleep 4711 & python3 -u -m http.server 8123", timeout=2)
+    use(desk, "write_file", path="serve.sh", content="sleep 4711 & exec python3 -u -m http.server 8123\n")
+    observation = use(desk, "bash", command="bash serve.sh", timeout=2)
     assert observation.error
     assert "timed out" in observation.text
     assert "Serving HTTP on 0.0.0.0 port 8123" in observation.text
