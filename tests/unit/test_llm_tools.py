@@ -233,7 +233,7 @@ def test_the_copier_of_outputs_is_brought_once_and_asked_for_by_every_command(op
     use(desk, "bash", command="a")
     use(desk, "bash", command="b")
     home = "/tmp/autoinstall-outputs"
-    assert seen == [f"{home}/keep.sh {home}/{number}.txt:1550:33554432" for number in (1, 2)]
+    assert seen == [f"{home}/keep.sh {home}/{number}.txt:1350:33554432" for number in (1, 2)]
     assert b"BASH_EXECUTION_STRING" in box(desk).files[f"{home}/keep.sh"].content
     assert b"sysread" in box(desk).files[f"{home}/keep.pl"].content
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from autoinstall.agents.llm.contract import Desk, Observation
 from autoinstall.agents.llm.observations import KEPT, excerpt, keep, next_path
 from autoinstall.agents.llm.tools.base import TypedTool, descriptions, failure, seconds_left
+from autoinstall.agents.llm.tools.hints import hints_for
 from autoinstall.commands import parse
 from autoinstall.outputs.cleaning import clean
 from autoinstall.values import CommandResult, NonEmpty, Value
@@ -18,7 +19,7 @@ KEPT_BYTES = 32 * 2**20
 """Of one output that are kept in its file."""
 
 _MAX_COMMAND = 100_000
-_FRAME = 900
+_FRAME = 1300
 """Characters of an observation that are kept free for what is said beside the output."""
 
 _DETACHING = frozenset({"nohup", "setsid", "daemonize", "start-stop-daemon", "disown"})
@@ -80,6 +81,8 @@ class Bash(TypedTool[BashArguments]):
             hints.append(_TIMED_OUT.format(seconds=seconds, service=self._service))
         if result.out_of_memory:
             hints.append(_OUT_OF_MEMORY)
+        if result.exit_code != 0:
+            hints += [f"[{hint}]" for hint in hints_for(clean(result.output))]
         return hints
 
 
