@@ -133,6 +133,7 @@ class TestGoalSetter:
             ({"App.sln": "", "App/App.vcxproj": "", "App/main.cpp": "int x;"}, "Windows only"),
             ({"App.xcodeproj/project.pbxproj": "", "App/main.swift": "x"}, "Apple's tools"),
             ({"blink.ino": "void setup() {}"}, "firmware"),
+            ({"a.cu": "x", "b.cuh": "x", "main.cpp": "x", "CMakeLists.txt": "project(x CUDA)"}, "GPU"),
             ({"datapackage.json": "{}", "scripts/get.py": "x", "data/a.csv": "1"}, "data set"),
             ({**{f"doc{n}.md": "x" for n in range(9)}, "tools/build.sh": "x"}, "documents"),
         ],
@@ -147,6 +148,7 @@ class TestGoalSetter:
             {"App.sln": "", "App.vcxproj": "", "CMakeLists.txt": "project(x C)\n", "main.c": "int x;"},
             {"App.sln": "", "App.csproj": '<Project Sdk="x"/>', "a.cs": "x"},
             {"deploy.sh": "#!/bin/sh\nls\n"},
+            {"CMakeLists.txt": "project(x C)\n", "a.c": "int x;", "b.c": "int y;", "fast.cu": "x"},
             {"run": "#!/bin/bash\nls\n"},
         ],
     )
