@@ -4,7 +4,6 @@ import contextlib
 import logging
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -42,7 +41,10 @@ def service() -> Iterator[int]:
 
 
 def reaches(sandbox: Sandbox, address: str, port: int) -> bool:
-    return sandbox.run(f"exec 3<>/dev/tcp/{address}/{port}", timeout=5).exit_code == 0
+    """Whether a connection comes about; where it does not, that it was refused and not waited for in vain."""
+    result = sandbox.run(f"exec 3<>/dev/tcp/{address}/{port}", timeout=30)
+    assert not result.timed_out
+    return result.exit_code == 0
 
 
 def gateway(sandbox: Sandbox, engine: DockerClient) -> str:
@@ -77,9 +79,7 @@ def test_the_host_is_out_of_reach_and_a_sidecar_is_not(
         for address in addresses:
             assert not reaches(sandbox, address, service), f"the host's service answers on {address}"
         for address in ("169.254.169.254", "192.168.255.1", "100.100.100.200"):
-            before = time.monotonic()
             assert not reaches(sandbox, address, 80)
-            assert time.monotonic() - before < 3, "refused, not waited for"
         # An alias is resolved by the engine, and the way there is within the sandbox's own network.
         assert sandbox.run("curl -sf http://neighbour:7000/ >/dev/null").exit_code == 0
         recipe = sandbox.recipe
