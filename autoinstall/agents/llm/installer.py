@@ -279,4 +279,5 @@ def _commands(messages: Sequence[Message]) -> Iterator[str]:
             lines = [line.strip() for line in answers[call.id].split("\n") if line.strip()]
             command = " ".join(str(call.arguments.get("command", "")).split())[:160]
             ended = lines[0][:60] if lines else ""
-            yield f"`{command}` {ended} {lines[-1][:160] if len(lines) > 1 else ''}".strip()
+            printed = [line for line in lines[1:] if not (line.startswith("[") and line.endswith("]"))]  # no hints
+            yield f"`{command}` {ended} {printed[-1][:160] if printed else ''}".strip()
