@@ -1,6 +1,7 @@
 """The prompts: complete, checked, and safe from what they quote."""
 
 import re
+from pathlib import Path
 
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
@@ -168,3 +169,9 @@ def test_the_digest_is_of_every_prompt(monkeypatch):
             assert digest_of_prompts() != before
     digest_of_prompts.cache_clear()
     assert digest_of_prompts() == before
+
+
+def test_the_digest_is_of_every_table_of_words():
+    folder = Path(prompting.__file__).parent
+    tables = {str(path.relative_to(folder)) for path in folder.rglob("*.toml")}
+    assert set(prompting._WORDS) == tables

@@ -17,7 +17,7 @@ A system prompt depends on nothing but the settings, so that endpoints can keep 
 between repositories is in the task.
 """
 
-_WORDS = ("notices.toml", "tools/descriptions.toml")
+_WORDS = ("notices.toml", "tools/descriptions.toml", "tools/hints.toml")
 """What the loop and the tools say."""
 
 _SUFFIX = ".md.j2"
