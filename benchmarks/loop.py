@@ -21,7 +21,7 @@ from pathlib import Path
 
 from autoinstall.agents.llm.contract import Budget, Desk, LoopResult
 from autoinstall.agents.llm.loop import run_loop
-from autoinstall.agents.llm.tools import installing_tools
+from autoinstall.agents.llm.tools import GiveUp, installing_tools
 from autoinstall.models.contract import Message, Reply, TokenUsage
 from autoinstall.models.scripted import Recorded, ScriptedModel, says
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec
@@ -114,7 +114,7 @@ def work(sandbox: Sandbox, scratch: Path, commands: list[str]) -> tuple[TimedMod
     model = TimedModel([*replies, says("", ("give_up", {"reason": "done"}), usage=usage)])
     desk = Desk(sandbox, Tree(scratch), 12_000, 900, time.monotonic() + 3600)
     budget = Budget(deadline=desk.deadline, steps=10_000, tokens=10**9)
-    return model, run_loop(model, START, installing_tools(), desk, budget, Nowhere())
+    return model, run_loop(model, START, (*installing_tools(), GiveUp()), desk, budget, Nowhere())
 
 
 def report(model: TimedModel, result: LoopResult, bare: list[float]) -> None:

@@ -22,7 +22,7 @@ from autoinstall.settings import LimitSettings
 from autoinstall.tree import Tree
 from autoinstall.values import CommandResult, Mock, MockKind, Probe, ProbeKind, Service, Sidecar, Value
 
-TOOLS: dict[str, AgentTool] = {tool.spec.name: tool for tool in installing_tools()}
+TOOLS: dict[str, AgentTool] = {tool.spec.name: tool for tool in (*installing_tools(), GiveUp())}
 Open = Callable[..., Desk]
 
 

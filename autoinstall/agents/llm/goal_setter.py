@@ -20,7 +20,6 @@ from autoinstall.agents.llm.shared import (
     tail,
     toolchains,
     with_web,
-    without_ending,
 )
 from autoinstall.agents.llm.tools import Submit, exploring_tools
 from autoinstall.errors import BadProposal, BudgetExhausted, NothingToSetUp
@@ -81,7 +80,7 @@ class LlmGoalSetter:
         count = settings.verification.goals
         checker = _Checker(tree, count, rejected)
         ending = (Submit(Goals, _SUBMIT.format(count=count), checker.check), GiveUpAs(NoGoals, _GIVE_UP))
-        tools = (*with_web(without_ending(exploring_tools()), settings), TryGoal(self._judge), *ending)
+        tools = (*with_web(exploring_tools(), settings), TryGoal(self._judge), *ending)
         specs = tuple(tool.spec for tool in tools)
         budget = budget_of(settings, settings.agents.goal_setting_seconds)
         desk = Desk(

@@ -21,7 +21,6 @@ from autoinstall.agents.llm.shared import (
     tail,
     toolchains,
     with_web,
-    without_ending,
 )
 from autoinstall.agents.llm.tools import Submit, installing_tools
 from autoinstall.agents.llm.tools.base import seconds_left
@@ -138,7 +137,7 @@ class LlmInstaller:
         )
         checker = _Checker(assignment.targets, self._judge, settings.allow_modified)
         ending = (Submit(Work, _SUBMIT, checker.check), GiveUpAs(Surrender, _GIVE_UP))
-        tools = (*with_web(without_ending(installing_tools()), settings), *ending)
+        tools = (*with_web(installing_tools(), settings), *ending)
         specs = tuple(tool.spec for tool in tools)
         messages = opening(self._system(budget, command_seconds), _task(assignment, tree, sandbox))
         start(journal, Role.INSTALLER, self._model, specs)

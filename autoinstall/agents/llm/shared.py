@@ -66,11 +66,6 @@ def with_web(tools: Sequence[AgentTool], settings: Settings) -> tuple[AgentTool,
     return (*tools, *web_tools(settings))
 
 
-def without_ending(tools: Sequence[AgentTool]) -> tuple[AgentTool, ...]:
-    """`tools` without those that end the work: each role has its own forms for that."""
-    return tuple(tool for tool in tools if tool.spec.name not in {"submit", "give_up"})
-
-
 def budget_of(settings: Settings, seconds: float) -> Budget:
     """The bounds of one agent run that starts now and may take so many seconds."""
     agents = settings.agents

@@ -16,9 +16,9 @@ def exploring_tools() -> tuple[AgentTool, ...]:
 
 
 def installing_tools() -> tuple[AgentTool, ...]:
-    """For who brings a sandbox to where its targets run; `submit` is the role's own."""
+    """For who brings a sandbox to where its targets run; `submit` and `give_up` are the role's own."""
     writing = (WriteFile(), EditFile(), SetEnv(), StartService(), StartSidecar(), DeclareMock())
-    return Bash(lasting=True), *_reading_tools(), *writing, GiveUp()
+    return Bash(lasting=True), *_reading_tools(), *writing
 
 
 def _reading_tools() -> tuple[AgentTool, ...]:
