@@ -48,6 +48,19 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
     (root / "run.sh").write_text("#!/bin/sh\necho ran\n", encoding="utf-8")
     (root / "run.sh").chmod(0o700)
     (root / "link").symlink_to("src/main.py")
+    return committed(root)
+
+
+@pytest.fixture(scope="module")
+def initial(provider: DockerProvider, base: Snapshot, pristine: WorkspaceSource) -> Iterator[Snapshot]:
+    """The initial state of attempts at `pristine`, the checkout that a module brings itself."""
+    snapshot = provider.build_workspace_image(base.digest, pristine, labels={"autoinstall.test": "1"})
+    yield snapshot
+    provider.remove_image(snapshot.reference)
+
+
+def committed(root: Path) -> WorkspaceSource:
+    """What lies in `root`, as the only commit of a new repository there."""
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "First"]):
         _git(root, *arguments)
     return WorkspaceSource(path=str(root), commit=_git(root, "rev-parse", "HEAD"))

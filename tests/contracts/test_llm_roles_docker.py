@@ -1,7 +1,6 @@
 """An attempt by a model in a real container, up to its verdict: an honest one, and one that cheats."""
 
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from autoinstall.settings import Settings
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Checkout, Goal, MockKind, Outcome, RepositorySpec, StopReason
 from autoinstall.verification import Verification, verify
+from tests.conftest import committed
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -51,18 +51,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
     for name, text in FILES.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    git = ["git", "-c", "user.name=Test", "-c", "user.email=test@example.org"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "First"]):
-        subprocess.run([*git, *arguments], cwd=root, check=True)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True)
-    return WorkspaceSource(path=str(root), commit=commit.stdout.strip())
-
-
-@pytest.fixture(scope="module")
-def initial(provider: DockerProvider, base: Snapshot, pristine: WorkspaceSource) -> Iterator[Snapshot]:
-    snapshot = provider.build_workspace_image(base.digest, pristine, labels={"autoinstall.test": "1"})
-    yield snapshot
-    provider.remove_image(snapshot.reference)
+    return committed(root)
 
 
 class Stage:

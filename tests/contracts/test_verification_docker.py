@@ -1,7 +1,6 @@
 # ruff: noqa: E501 - tables of cases are easier to read in one line each
 """Honest set-ups and cheats in real containers: what verification accepts, and what it calls tampered."""
 
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, Workspa
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.values import Category, Goal, Recipe
 from autoinstall.verification import run_goal
+from tests.conftest import committed
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -55,18 +55,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
     (root / "scripts/test.sh").chmod(0o755)
-    git = ["git", "-c", "user.name=Test", "-c", "user.email=test@example.org"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "First"]):
-        subprocess.run([*git, *arguments], cwd=root, check=True)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True)
-    return WorkspaceSource(path=str(root), commit=commit.stdout.strip())
-
-
-@pytest.fixture(scope="module")
-def initial(provider: DockerProvider, base: Snapshot, pristine: WorkspaceSource) -> Iterator[Snapshot]:
-    snapshot = provider.build_workspace_image(base.digest, pristine, labels={"autoinstall.test": "1"})
-    yield snapshot
-    provider.remove_image(snapshot.reference)
+    return committed(root)
 
 
 @pytest.fixture(scope="module")
