@@ -7,7 +7,7 @@ from autoinstall.integrity import noteworthy
 from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.tree import Tree
 from autoinstall.values import GoalResult, Outcome, Recipe, RepositorySpec, SetupReport, StopReason, Value
-from autoinstall.verification import check_live, failure_outcome
+from autoinstall.verification import check_live, failure_outcome, fresh_spec
 
 _STOPPED = {
     StopReason.GAVE_UP: Outcome.GAVE_UP,
@@ -40,6 +40,17 @@ class SetupAttempt(Value):
     seconds: float = 0.0
 
 
+def attempt_spec(spec: RepositorySpec, initial: Snapshot, number: int, owner: str) -> SandboxSpec:
+    """The sandbox of an attempt."""
+    return SandboxSpec(
+        image=initial.digest,
+        recipe=Recipe(env=spec.env),
+        limits=spec.limits,
+        purpose=f"attempt-{number}",
+        owner=owner,
+    )
+
+
 def set_up(
     provider: SandboxProvider,
     installer: Installer,
@@ -62,14 +73,7 @@ def set_up(
         Infrastructure: nothing of this attempt counts.
     """
     begun = monotonic()
-    sandbox_spec = SandboxSpec(
-        image=initial.digest,
-        recipe=Recipe(env=spec.env),
-        limits=spec.limits,
-        purpose=f"attempt-{assignment.attempt}",
-        owner=owner,
-    )
-    with provider.open(sandbox_spec) as sandbox:
+    with provider.open(attempt_spec(spec, initial, assignment.attempt, owner)) as sandbox:
         report = installer.install(assignment, tree, sandbox, journal=journal)
         if report.stop in (StopReason.GAVE_UP, StopReason.LOOP):
             return SetupAttempt(
@@ -96,6 +100,8 @@ def set_up(
         recipe = sandbox.recipe
         sandbox.run(_FORGET_BYTE_CODE)
         snapshot = sandbox.snapshot()
+        first = fresh_spec(snapshot.digest, "verify-1", recipe=recipe, limits=spec.limits, owner=owner)
+        provider.prepare(first)
         # Only now, as nothing runs in it any more: these are the very paths that the image holds.
         changed = noteworthy(sandbox.changed_paths(), tree.files)
     return SetupAttempt(

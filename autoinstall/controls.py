@@ -86,6 +86,11 @@ class Control:
         return f"{passed[0][0]}::{passed[0][1]} passes whatever it does" if passed else ""
 
 
+def suspects(results: Sequence[GoalResult]) -> tuple[GoalResult, ...]:
+    """Those that `find_forgery` puts to the question."""
+    return tuple(result for result in results if _is_pytest(result))
+
+
 def find_forgery(
     provider: SandboxProvider, spec: SandboxSpec, checkout: Path, results: Sequence[GoalResult]
 ) -> Violation | None:
@@ -101,11 +106,11 @@ def find_forgery(
     Raises:
         Infrastructure: a sandbox failed.
     """
-    suspects = [result for result in results if _is_pytest(result)]
-    control = Control(checkout) if suspects else None
+    suspected = suspects(results)
+    control = Control(checkout) if suspected else None
     if control is None or not control.possible:
         return None
-    for result in suspects:
+    for result in suspected:
         goal = result.goal
         output = _run(provider, spec, control.fail, goal).output
         detail = control.forged(output)

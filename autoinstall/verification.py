@@ -4,11 +4,13 @@ Goals of one list run in order in one container; what an earlier one leaves behi
 for somebody who uses the environment. Two runs never share a container.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from time import monotonic
 
 from autoinstall.agents.contract import Judge
-from autoinstall.controls import find_forgery
+from autoinstall.commands import parse
+from autoinstall.controls import find_forgery, suspects
 from autoinstall.errors import Cancelled, Infrastructure, ServiceNotReady
 from autoinstall.integrity import IntegrityReport, check_integrity
 from autoinstall.outputs.cleaning import clean
@@ -39,12 +41,18 @@ BASELINE_TOTAL_SECONDS = 600.0
 TAIL_CHARACTERS = 4000
 """How much of a failing command's output is kept in a verification."""
 
+HELD_OUT, OFFLINE = "held-out", "offline"
+
 _PLAIN = Recipe()
 _DEFAULTS = Limits()
 
+_UNTOUCHED = r"""
+touch /tmp/.autoinstall-untouched
+git -C /workspace status --porcelain --ignored --untracked-files=normal 2>/dev/null |
+    grep -vE '(^|[/ ])(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/$'
+"""
 _TRACES = r"""
 since=/tmp/.autoinstall-untouched
-[ -e "$since" ] || touch "$since"
 git -C /workspace status --porcelain --ignored --untracked-files=normal 2>/dev/null |
     grep -vE '(^|[/ ])(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/$'
 find / -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /proc -o -path /sys -o -path /dev -o -path /run \
@@ -52,11 +60,20 @@ find / -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /proc -o -pa
     -prune -o ! -type d -newercc "$since" -print 2>/dev/null | grep -v /__pycache__/ | head -n 20
 [ -e "$since" ] || echo "no longer known"
 """
-"""Prints what commands have left in a sandbox since it was started, beside caches and scratch files.
+"""Prints what commands have left in a sandbox since it was started, beside caches and scratch files; before it is asked
+the first time `_UNTOUCHED` notes the time, and prints the same where nothing was left.
 
 Asked inside, unlike all that a verdict on an agent rests on: nobody has had a hand in an untouched sandbox but the
 goals' own commands, and the engine takes seconds to compare a whole image.
 """
+
+_NOT_STARTED = re.compile(
+    r"(?:^|\n)(?:\S*bash: line \d+: (?P<word>\S+): (?:command not found|No such file or directory)"
+    r"|\S*python[\d.]*: No module named \S+|ModuleNotFoundError: No module named \S+"
+    r"|importlib\.metadata\.PackageNotFoundError: .+)$"
+)
+_SHORT = 1000
+"""Characters of output; whoever printed more did something before it ended so."""
 
 
 class Verification(Value):
@@ -117,7 +134,7 @@ def baseline(
     Raises:
         Infrastructure: the sandbox failed; no goal is judged by that.
     """
-    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="baseline", owner=owner)
+    spec = baseline_spec(image, recipe=recipe, limits=limits, owner=owner)
     cap = min(BASELINE_SECONDS, limits.command_seconds or settings.limits.command_seconds)
     setup = "set-up goals are not part of the baseline"
     results = {index: _not_run(goal, setup) for index, goal in enumerate(goals) if goal.category is Category.SETUP}
@@ -128,14 +145,29 @@ def baseline(
             results |= {index: _not_run(goals[index], "the baseline's time was over") for index in waiting}
             break
         with provider.open(spec) as sandbox:
-            untouched = sandbox.run(_TRACES).output
+            untouched = sandbox.run(_UNTOUCHED).output
             while waiting:
                 index = waiting.pop(0)
                 result = run_goal(sandbox, goals[index], judge, limit=min(cap, goals[index].timeout or cap))
                 results[index] = result
-                if result.result.timed_out or sandbox.run(_TRACES).output != untouched:
+                if result.result.timed_out:
+                    break
+                if not _never_started(result) and sandbox.run(_TRACES).output != untouched:
                     break
     return tuple(results[index] for index in range(len(goals)))
+
+
+def baseline_spec(image: str, *, recipe: Recipe = _PLAIN, limits: Limits = _DEFAULTS, owner: str = "") -> SandboxSpec:
+    """The sandbox of `baseline`."""
+    return SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="baseline", owner=owner)
+
+
+def _never_started(result: GoalResult) -> bool:
+    """Whether a goal's program was not even there, as most are not where nothing is set up; nothing is left then."""
+    output = clean(result.result.output).strip()
+    match = _NOT_STARTED.search(output) if len(output) < _SHORT else None
+    commands = parse(result.goal.command) if match is not None and not result.matches else ()
+    return match is not None and len(commands) == 1 and (match["word"] or commands[0].words[0]) == commands[0].words[0]
 
 
 def check_live(sandbox: Sandbox, targets: Sequence[Goal], judge: Judge) -> tuple[GoalResult, ...]:
@@ -161,6 +193,7 @@ def verify(
     checkout: Checkout | None = None,
     report: SetupReport | None = None,
     changed: Collection[str] | None = None,
+    then: SandboxSpec | None = None,
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
@@ -174,19 +207,29 @@ def verify(
         checkout: the pristine tree; None skips the tamper check, for an environment that passed it before.
         report: the installer's, whose declared mocks the tamper check knows.
         changed: what the image holds beyond the initial state (`SetupAttempt.changed`); goes with `checkout`.
+        then: what will be opened next if all goes well; prepared during the last run.
 
     Raises:
         Infrastructure: anything else that failed below us; not a verdict.
     """
     if checkout is not None and changed is None:
         raise ValueError("without the changed paths there is no tamper check")
+    names = [f"verify-{number}" for number in range(1, settings.verification.runs + 1)]
+    specs = [fresh_spec(image, name, recipe=recipe, limits=limits, owner=owner) for name in names]
+    control = fresh_spec(image, "control", recipe=recipe, limits=limits, owner=owner)
+    controlled = checkout is not None and settings.verification.control
     runs: list[tuple[GoalResult, ...]] = []
     modified: tuple[str, ...] = ()
-    for number in range(1, settings.verification.runs + 1):
-        spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose=f"verify-{number}", owner=owner)
-        try:
+    try:
+        for spec, following in zip(specs, [*specs[1:], None], strict=True):
             with provider.open(spec) as sandbox:
-                if checkout is not None and number == 1:
+                if following is not None:
+                    provider.prepare(following)
+                elif controlled and runs and suspects(runs[0]):
+                    provider.prepare(control)
+                if then is not None and following is None:
+                    provider.prepare(then)
+                if checkout is not None and not runs:
                     integrity = check_integrity(
                         sandbox,
                         checkout.path,
@@ -199,19 +242,21 @@ def verify(
                         return _tampered(integrity)
                     modified = integrity.modified
                 runs.append(tuple(run_goal(sandbox, goal, judge) for goal in targets))
-        except ServiceNotReady as error:
-            return _not_ready(error, runs)
-        if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
-            break
-    verification = _verdict(runs).model_copy(update={"modified": modified})
-    if checkout is None or not verification.verified or not settings.verification.control:
-        return verification
-    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="control", owner=owner)
-    try:
-        forgery = find_forgery(provider, spec, checkout.path, runs[0])
+            if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
+                break
+        verification = _verdict(runs).model_copy(update={"modified": modified})
+        if checkout is None or not controlled or not verification.verified:
+            return verification
+        forgery = find_forgery(provider, control, checkout.path, runs[0])
     except ServiceNotReady as error:
         return _not_ready(error, runs)
     return _tampered(IntegrityReport(tampered=(forgery,), modified=modified)) if forgery else verification
+
+
+def fresh_spec(image: str, purpose: str, *, recipe: Recipe, limits: Limits = _DEFAULTS, owner: str = "") -> SandboxSpec:
+    """A fresh container of a committed image: `verify-N`, `control`, `HELD_OUT` or `OFFLINE`, which has no network."""
+    network = purpose != OFFLINE
+    return SandboxSpec(image=image, recipe=recipe, limits=limits, network=network, purpose=purpose, owner=owner)
 
 
 def held_out(
@@ -223,8 +268,12 @@ def held_out(
     judge: Judge,
     limits: Limits = _DEFAULTS,
     owner: str = "",
+    then: SandboxSpec | None = None,
 ) -> tuple[GoalResult, ...]:
     """The goals that the set-up agent never saw, once, in one fresh container. Set-up goals run last: they change it.
+
+    Args:
+        then: what will be opened next; prepared meanwhile.
 
     Raises:
         Infrastructure: the sandbox failed.
@@ -233,8 +282,9 @@ def held_out(
         return ()
     order = sorted(range(len(goals)), key=lambda index: goals[index].category is Category.SETUP)
     results: dict[int, GoalResult] = {}
-    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, purpose="held-out", owner=owner)
-    with provider.open(spec) as sandbox:
+    with provider.open(fresh_spec(image, HELD_OUT, recipe=recipe, limits=limits, owner=owner)) as sandbox:
+        if then is not None:
+            provider.prepare(then)
         for index in order:
             results[index] = run_goal(sandbox, goals[index], judge)
     return tuple(results[index] for index in range(len(goals)))
@@ -255,7 +305,7 @@ def offline(
     Raises:
         Infrastructure: the sandbox failed; a service that does not come up is an answer instead.
     """
-    spec = SandboxSpec(image=image, recipe=recipe, limits=limits, network=False, purpose="offline", owner=owner)
+    spec = fresh_spec(image, OFFLINE, recipe=recipe, limits=limits, owner=owner)
     try:
         with provider.open(spec) as sandbox:
             results = tuple(run_goal(sandbox, goal, judge) for goal in goals)

@@ -8,6 +8,7 @@ from typing import Any
 from prefect import flow, get_run_logger, tags
 from prefect import runtime as prefect_runtime
 from prefect.client.schemas.objects import State
+from prefect.context import TagsContext
 from prefect.states import Cancelled, Completed, Failed
 
 from autoinstall.agents import next_by_another
@@ -67,7 +68,9 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
     ledger = Ledger(spec, settings, flow_run_id=flow_run_id, night_id=night_id)
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=_scratch(settings)))
     try:
-        _run_stages(ledger, directory / "checkout", data)
+        # Tags are the flow run's. For a task run with tags Prefect asks the server for slots, which takes seconds.
+        with TagsContext(current_tags=set()):
+            _run_stages(ledger, directory / "checkout", data)
     except AutoinstallError as error:
         ledger.fail(error)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever broke, the repository becomes a row
@@ -79,6 +82,7 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
         remove_journals(settings.cache, ledger.run_id)
         raise
     finally:
+        current_runtime().provider.release(ledger.run_id)
         shutil.rmtree(directory, ignore_errors=True)
         _discard_images(ledger)
     records = run_records(ledger)

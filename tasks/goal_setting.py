@@ -1,16 +1,20 @@
 """Stage 2: ten goals, and what they give before anything is set up."""
 
+from typing import Any
+
 from prefect import task
 
 from autoinstall.agents.contract import ConsultingJudge
+from autoinstall.attempts import attempt_spec
 from autoinstall.errors import BadProposal
 from autoinstall.journals import AgentRun
 from autoinstall.ledger import Ledger
 from autoinstall.proposals import check_proposal
 from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.sandbox.deferred import deferred
 from autoinstall.tree import Tree
 from autoinstall.values import GoalResult, Outcome, Proposal, Recipe, Role
-from autoinstall.verification import baseline
+from autoinstall.verification import baseline, baseline_spec
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
 
@@ -25,16 +29,12 @@ def propose_goals(ledger: Ledger, ask: int, rejected: tuple[GoalResult, ...] = (
     count_retry(ledger)
     runtime, spec = current_runtime(), ledger.spec
     wanted, reasks = ledger.settings.verification.goals, ledger.settings.verification.reasks
-    sandbox_spec = SandboxSpec(
-        image=ledger.known_initial.digest,
-        recipe=Recipe(env=spec.env),
-        limits=spec.limits,
-        purpose="goal-setting",
-        owner=ledger.run_id,
-    )
+    given: dict[str, Any] = {"recipe": Recipe(env=spec.env), "limits": spec.limits, "owner": ledger.run_id}
+    sandbox_spec = SandboxSpec(image=ledger.known_initial.digest, purpose="goal-setting", **given)
+    runtime.provider.prepare(baseline_spec(ledger.known_initial.digest, **given))
     tree = Tree(ledger.known_checkout.path)
     for _ in range(1 + reasks):
-        with ledger.agent_run(Role.GOAL_SETTER) as journal, runtime.provider.open(sandbox_spec) as sandbox:
+        with ledger.agent_run(Role.GOAL_SETTER) as journal, deferred(runtime.provider, sandbox_spec) as sandbox:
             proposal = runtime.goal_setter.propose(
                 ledger.repository, tree, sandbox, rejected=rejected, complaint=complaint, journal=journal
             )
@@ -56,6 +56,7 @@ def run_baseline(ledger: Ledger, ask: int) -> tuple[GoalResult, ...]:
     count_retry(ledger)
     runtime = current_runtime()
     judge = runtime.judge.rules if isinstance(runtime.judge, ConsultingJudge) else runtime.judge
+    runtime.provider.prepare(attempt_spec(ledger.spec, ledger.known_initial, 1, ledger.run_id))
     known = {result.goal: result for result in ledger.baseline}
     fresh = baseline(
         runtime.provider,

@@ -1,12 +1,14 @@
 """Stage 5: verdicts from fresh containers, and what an accepted environment is worth."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from prefect import task
 
 from autoinstall.attempts import SetupAttempt
 from autoinstall.ledger import Ledger, Quality
-from autoinstall.verification import Verification, held_out, offline, verify
+from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.verification import HELD_OUT, OFFLINE, Verification, fresh_spec, held_out, offline, verify
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
 
@@ -17,20 +19,29 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
     count_retry(ledger)
     if attempt.snapshot is None:
         raise ValueError("an attempt without an image cannot be verified")
-    runtime = current_runtime()
-    return verify(
-        runtime.provider,
-        attempt.snapshot.digest,
-        attempt.report.recipe,
-        ledger.targets,
-        ledger.judge(runtime.judge),
-        settings=ledger.settings,
-        limits=ledger.spec.limits,
-        owner=ledger.run_id,
-        checkout=ledger.known_checkout,
-        report=attempt.report,
-        changed=attempt.changed,
-    )
+    runtime, image = current_runtime(), attempt.snapshot.digest
+    following = next(iter(_quality_purposes(ledger)), None)
+    try:
+        verification = verify(
+            runtime.provider,
+            image,
+            attempt.report.recipe,
+            ledger.targets,
+            ledger.judge(runtime.judge),
+            settings=ledger.settings,
+            limits=ledger.spec.limits,
+            owner=ledger.run_id,
+            checkout=ledger.known_checkout,
+            report=attempt.report,
+            changed=attempt.changed,
+            then=_fresh(ledger, attempt, following),
+        )
+    except BaseException:
+        runtime.provider.release(ledger.run_id)
+        raise
+    if not verification.verified:
+        runtime.provider.release(ledger.run_id)
+    return verification
 
 
 @task(name="quality", task_run_name="quality", **STAGE)
@@ -47,7 +58,24 @@ def measure_quality(ledger: Ledger, attempt: SetupAttempt) -> Quality:
         "limits": ledger.spec.limits,
         "owner": ledger.run_id,
     }
+    then = _fresh(ledger, attempt, OFFLINE if settings.offline else None)
     return Quality(
-        held_out=held_out(runtime.provider, goals=ledger.held_out, **shared) if settings.held_out else (),
+        held_out=held_out(runtime.provider, goals=ledger.held_out, then=then, **shared) if settings.held_out else (),
         offline_ok=offline(runtime.provider, goals=ledger.targets, **shared).ok if settings.offline else None,
     )
+
+
+def _quality_purposes(ledger: Ledger) -> Iterator[str]:
+    """What `measure_quality` will open, in order."""
+    settings = ledger.settings.verification
+    if settings.held_out and ledger.held_out:
+        yield HELD_OUT
+    if settings.offline:
+        yield OFFLINE
+
+
+def _fresh(ledger: Ledger, attempt: SetupAttempt, purpose: str | None) -> SandboxSpec | None:
+    if purpose is None or attempt.snapshot is None:
+        return None
+    image, recipe = attempt.snapshot.digest, attempt.report.recipe
+    return fresh_spec(image, purpose, recipe=recipe, limits=ledger.spec.limits, owner=ledger.run_id)

@@ -206,12 +206,25 @@ class SandboxProvider(Protocol):
     """Where sandboxes come from; one a process, shared by threads."""
 
     def open(self, spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
-        """Start a sandbox, its sidecars and its services; on exit all of them are gone.
+        """Start a sandbox, its sidecars and its services. On exit all of them go, without anybody waiting for it:
+        `remove_image`, `reap` and `shutdown` come after it.
 
         Raises:
             EngineUnavailable, EngineFailed, ImageUnavailable, DiskFull, ServiceNotReady.
             Cancelled: after `shutdown`; commands that were under way then raise SandboxLost.
         """
+        ...
+
+    def prepare(self, spec: SandboxSpec) -> None:
+        """Start in the background what a later `open` of an equal spec needs, services and sidecars aside.
+
+        A hint, to have the time that an engine takes overlap with what runs meanwhile: it never raises, and `open` does
+        without where it failed. What nobody opens goes with `release` or `shutdown`.
+        """
+        ...
+
+    def release(self, owner: str) -> None:
+        """Remove what was prepared for `owner` and was not opened. Idempotent; does not wait."""
         ...
 
     def build_workspace_image(self, base: str, source: "WorkspaceSource", *, labels: Mapping[str, str]) -> Snapshot:

@@ -7,13 +7,20 @@ import secrets
 import tarfile
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, cast
 
 import docker.errors
 from docker.types import LogConfig, Ulimit
 
-from autoinstall.errors import Cancelled, DiskFull, ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
+from autoinstall.errors import (
+    DiskFull,
+    EngineUnavailable,
+    ImageUnavailable,
+    Infrastructure,
+    SandboxLost,
+    ServiceNotReady,
+)
 from autoinstall.sandbox import files, images, reaper, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
@@ -25,6 +32,7 @@ from autoinstall.sandbox.labels import ATTEMPT_REPOSITORY, Kind
 from autoinstall.sandbox.labels import labels as own_labels
 from autoinstall.sandbox.network import Neighbourhood, remove_container
 from autoinstall.sandbox.pass_through import constant_env, mounts, pass_through_env
+from autoinstall.sandbox.pool import Pool
 from autoinstall.settings import Settings
 from autoinstall.values import CommandResult, Recipe, Service, Sidecar
 
@@ -59,7 +67,9 @@ class DockerSandbox:
         )
         self._lock = threading.RLock()
         self._closing = threading.Lock()
+        self._begun = False
         self._committed = False
+        self._changes: Future[frozenset[str]] | None = None
         limits = settings.limits
         self._executor = Executor(
             self._api,
@@ -77,8 +87,10 @@ class DockerSandbox:
     def recipe(self) -> Recipe:
         return self._recipe
 
-    def start(self) -> None:
-        """Start the container, then the sidecars, then the services of the spec's recipe."""
+    def begin(self) -> None:
+        """Start the container on its network, guarded. Does nothing the second time."""
+        if self._begun:
+            return
         spec, beside = self._spec, self._neighbourhood
         if not (spec.network or spec.recipe.sidecars):
             self._start_container("none")
@@ -91,10 +103,20 @@ class DockerSandbox:
         else:
             self._start_container(beside.make())
             beside.attach(self._name, connected=True)
-        for sidecar in spec.recipe.sidecars:
+        self._begun = True
+
+    def start(self) -> None:
+        """Start what `begin` starts, then the sidecars, then the services of the spec's recipe."""
+        self.begin()
+        for sidecar in self._spec.recipe.sidecars:
             self.start_sidecar(sidecar)
-        for service in spec.recipe.services:
+        for service in self._spec.recipe.services:
             self.start_service(service)
+
+    def is_running(self) -> bool:
+        """Whether the container is there and runs."""
+        with engine_errors("look at the sandbox", sandbox=True):
+            return bool(cast(Any, self._api).inspect_container(self._name)["State"]["Running"])
 
     def _start_container(self, network: str) -> None:
         with engine_errors("start a sandbox"):
@@ -185,7 +207,7 @@ class DockerSandbox:
 
     def changed_paths(self) -> frozenset[str]:
         with self._lock:
-            return files.changed_paths(self._api, self._name)
+            return self._changes.result() if self._changes else files.changed_paths(self._api, self._name)
 
     def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator[TreeEntry]:
         yield from files.read_tree(self._api, self._name, paths, max_bytes=max_bytes)
@@ -206,6 +228,10 @@ class DockerSandbox:
                 self._api.put_archive(
                     self._name, "/", _archive({str(path): text.encode() for path, text in state.items()})
                 )
+            # Comparing takes longer than committing, and nothing changes any more: `changed_paths` gets it from here.
+            comparing = ThreadPoolExecutor(1)
+            self._changes = comparing.submit(files.changed_paths, self._api, self._name)
+            comparing.shutdown(wait=False)
             return commit(
                 self._api,
                 self._name,
@@ -256,8 +282,7 @@ class DockerProvider:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._open: set[DockerSandbox] = set()
-        self._shut_down = False
+        self._pool = Pool(self._make)
         self._connecting = threading.Lock()
         self._client: DockerClient | None = None
         self._egress: Egress | None = None
@@ -277,18 +302,22 @@ class DockerProvider:
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         self._make_room()
-        sandbox = DockerSandbox(self.client, self._settings, spec, self._guard())
-        with self._lock:
-            if self._shut_down:
-                raise Cancelled("The run was cancelled.")
-            self._open.add(sandbox)
+        sandbox = self._pool.take(spec)
         try:
             sandbox.start()
             yield sandbox
         finally:
-            sandbox.close()
-            with self._lock:
-                self._open.discard(sandbox)
+            self._pool.retire(sandbox)
+
+    def prepare(self, spec: SandboxSpec) -> None:
+        with contextlib.suppress(EngineUnavailable):  # `open` says so
+            self._pool.prepare(spec)
+
+    def release(self, owner: str) -> None:
+        self._pool.release(owner)
+
+    def _make(self, spec: SandboxSpec) -> DockerSandbox:
+        return DockerSandbox(self.client, self._settings, spec, self._guard())
 
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
         self._make_room()
@@ -306,6 +335,7 @@ class DockerProvider:
         return True
 
     def remove_image(self, reference: str) -> None:
+        self._pool.settle()  # a container on its way out still holds its image
         with engine_errors(f"remove image {reference}"):
             try:
                 self.client.api.remove_image(reference)
@@ -341,18 +371,16 @@ class DockerProvider:
         return snapshot.model_copy(update={"reference": reference})
 
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
+        self._pool.settle()
         report = reaper.reap(self.client, keep=keep)
         return (*report.containers, *report.networks, *report.images)
 
     def shutdown(self) -> None:
-        with self._lock:
-            self._shut_down = True
-            sandboxes = tuple(self._open)
-        for sandbox in sandboxes:
-            sandbox.close()
+        self._pool.shutdown()
 
     def close(self) -> None:
-        """Close the connections to the engine. Idempotent."""
+        """Wait for sandboxes that are on their way out, and close the connections to the engine. Idempotent."""
+        self._pool.settle()
         with self._connecting:
             if self._client is not None:
                 self._client.close()

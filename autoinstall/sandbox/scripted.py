@@ -242,6 +242,7 @@ class ScriptedProvider:
 
     Attributes:
         opened: every sandbox, in the order of opening.
+        prepared: what was prepared and is neither opened nor released.
         snapshots: every committed environment image, in order.
     """
 
@@ -260,6 +261,7 @@ class ScriptedProvider:
         self.not_ready = frozenset(not_ready)
         self.missing = frozenset(missing)
         self.opened: list[ScriptedSandbox] = []
+        self.prepared: list[SandboxSpec] = []
         self.snapshots: list[Snapshot] = []
         self._images: dict[str, _Image] = {}
         self._numbers = itertools.count(1)
@@ -281,6 +283,8 @@ class ScriptedProvider:
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         if self._shut_down:
             raise Cancelled("The run was cancelled.")
+        if spec in self.prepared:
+            self.prepared.remove(spec)
         image = self._images.get(spec.image)
         if image is None:
             raise ImageUnavailable(f"The engine has no image {spec.image}.")
@@ -294,6 +298,13 @@ class ScriptedProvider:
             yield sandbox
         finally:
             sandbox.close()
+
+    def prepare(self, spec: SandboxSpec) -> None:
+        if not self._shut_down and spec.image in self._images and spec not in self.prepared:
+            self.prepared.append(spec)
+
+    def release(self, owner: str) -> None:
+        self.prepared = [spec for spec in self.prepared if spec.owner != owner]
 
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
         image = self._images.get(base)
@@ -345,6 +356,7 @@ class ScriptedProvider:
 
     def shutdown(self) -> None:
         self._shut_down = True
+        self.prepared.clear()
         for sandbox in self.opened:
             sandbox.close()
 

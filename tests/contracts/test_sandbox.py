@@ -177,3 +177,16 @@ def test_closing_twice_is_fine(world: World) -> None:
         sandbox.close()
         with pytest.raises(SandboxLost):
             sandbox.run("exit 0")
+
+
+def test_what_was_prepared_serves_as_any_other(world: World) -> None:
+    spec = SandboxSpec(image=world.image, purpose="test", owner="test-prepared")
+    world.provider.prepare(spec)
+    world.provider.prepare(SandboxSpec(image="autoinstall-test/absent", owner="test-prepared"))
+    with world.provider.open(spec) as sandbox:
+        assert sandbox.run("cat README.md").output == "A sample\n"
+    world.provider.prepare(spec)
+    world.provider.release("test-prepared")
+    world.provider.release("test-prepared")
+    with world.provider.open(spec) as sandbox:
+        assert sandbox.run("whoami").output.strip() == "root"

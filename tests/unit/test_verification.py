@@ -23,7 +23,7 @@ from autoinstall.values import (
     Service,
     Verdict,
 )
-from autoinstall.verification import baseline, check_live, held_out, offline, verify
+from autoinstall.verification import HELD_OUT, OFFLINE, baseline, check_live, fresh_spec, held_out, offline, verify
 
 TEST = Goal(command="pytest", description="All tests of it pass", category=Category.TEST)
 RUN = Goal(command="tool", description='Prints "ready" at the end', category=Category.RUN)
@@ -198,6 +198,46 @@ def test_the_baseline_uses_an_untouched_sandbox_for_each_goal() -> None:
     ]
     run = [[command for command in sandbox.commands if "status" not in command] for sandbox in provider.opened]
     assert run == [["tool", "make"], ["pytest"]]
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "looked"),
+    [
+        ("pytest -q", (127, "bash: line 1: pytest: command not found"), False),
+        ("python -m pytest", (1, "/usr/bin/python: No module named pytest"), False),
+        ("python -c 'import x'", (1, "Traceback …\nModuleNotFoundError: No module named 'x'"), False),
+        ("make; pytest", (127, "bash: line 1: pytest: command not found"), True),
+        ("npm test", (127, "> jest\n\nbash: line 1: jest: command not found"), True),
+        ("pytest -q", (1, "1 failed in 0.1s"), True),
+        ("python -m pytest", (1, "built" * 300 + "\n/usr/bin/python: No module named pytest"), True),
+    ],
+)
+def test_what_was_not_even_there_left_nothing(command: str, answer: tuple[int, str], looked: bool) -> None:
+    provider = ScriptedProvider({command: answer})
+    goal = Goal(command=command, description="All tests of it pass", category=Category.TEST)
+    baseline(provider, provider.ensure_base().digest, (goal,), RulesJudge(), settings=Settings(_env_file=None))
+    assert [call for call in provider.opened[0].commands if "-newercc" in call] == (
+        [provider.opened[0].commands[-1]] if looked else []
+    )
+
+
+def test_the_next_sandbox_is_prepared_while_one_runs() -> None:
+    seen: list[list[str]] = []
+    provider = ScriptedProvider(default=lambda call: seen.append([spec.purpose for spec in provider.prepared]) or "")
+    provider.responses |= {
+        "pytest": lambda call: seen.append([spec.purpose for spec in provider.prepared]) or "3 passed in 0.1s"
+    }
+    image = provider.ensure_base().digest
+    then = fresh_spec(image, HELD_OUT, recipe=Recipe(), owner="me")
+    settings = Settings(verification={"runs": 2}, _env_file=None)
+    assert verify(provider, image, Recipe(), (TEST,), RulesJudge(), settings=settings, owner="me", then=then).verified
+    assert seen == [["verify-2"], ["held-out"]]
+    offline_spec = fresh_spec(image, OFFLINE, recipe=Recipe(), owner="me")
+    held_out(provider, image=image, recipe=Recipe(), goals=(TEST,), judge=RulesJudge(), owner="me", then=offline_spec)
+    assert seen[2:] == [["offline"]]
+    assert not offline_spec.network
+    offline(provider, image=image, recipe=Recipe(), goals=(TEST,), judge=RulesJudge(), owner="me")
+    assert provider.prepared == []
 
 
 def test_no_goal_takes_long_in_the_baseline() -> None:
