@@ -14,7 +14,7 @@ import io
 import re
 import tarfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autoinstall.commands import parse, unwrap
@@ -94,7 +94,7 @@ def suspects(results: Sequence[GoalResult]) -> tuple[GoalResult, ...]:
 def find_forgery(
     provider: SandboxProvider, spec: SandboxSpec, checkout: Path, results: Sequence[GoalResult]
 ) -> Violation | None:
-    """Put the passing test commands to the question, each in a container of its own; None where nothing is forged.
+    """Put the passing test commands to the question, in a container of their own; None where nothing is forged.
 
     A command whose passing tests go unnamed, though it is pytest's business to name them, is run once more with
     nothing left of the commit.
@@ -110,12 +110,16 @@ def find_forgery(
     control = Control(checkout) if suspected else None
     if control is None or not control.possible:
         return None
-    for result in suspected:
+    with provider.open(spec) as sandbox:
+        control.fail(sandbox)
+        outputs = [_run(sandbox, spec, result.goal).output for result in suspected]
+    for result, output in zip(suspected, outputs, strict=True):
         goal = result.goal
-        output = _run(provider, spec, control.fail, goal).output
         detail = control.forged(output)
         if not detail and not _PASSED.search(clean(output)) and _claims_success(output) and _is_direct(goal):
-            again = _run(provider, spec, control.destroy, goal)
+            with provider.open(spec) as sandbox:
+                control.destroy(sandbox)
+                again = _run(sandbox, spec, goal)
             if again.exit_code in goal.exit_codes and _claims_success(again.output):
                 detail = "reports tests as passed with nothing of the commit left"
         if detail:
@@ -123,11 +127,9 @@ def find_forgery(
     return None
 
 
-def _run(provider: SandboxProvider, spec: SandboxSpec, prepare: Callable[[Sandbox], None], goal: Goal) -> CommandResult:
+def _run(sandbox: Sandbox, spec: SandboxSpec, goal: Goal) -> CommandResult:
     options = spec.recipe.env.get("PYTEST_ADDOPTS", "")
-    with provider.open(spec) as sandbox:
-        prepare(sandbox)
-        return sandbox.run(goal.command, timeout=goal.timeout, env={"PYTEST_ADDOPTS": f"{options} {_REPORT}".strip()})
+    return sandbox.run(goal.command, timeout=goal.timeout, env={"PYTEST_ADDOPTS": f"{options} {_REPORT}".strip()})
 
 
 def _claims_success(output: str) -> bool:

@@ -55,16 +55,19 @@ _TRACES = r"""
 since=/tmp/.autoinstall-untouched
 git -C /workspace status --porcelain --ignored --untracked-files=normal 2>/dev/null |
     grep -vE '(^|[/ ])(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/$'
-find / -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /proc -o -path /sys -o -path /dev -o -path /run \
-    -o -path /tmp -o -path /var/tmp -o -path /var/log -o -path /var/cache -o -path /root/.cache -o -path /root/.npm \) \
-    -prune -o ! -type d -newercc "$since" -print 2>/dev/null | grep -v /__pycache__/ | head -n 20
+find / /usr/local -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /proc -o -path /sys -o -path /dev \
+    -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log -o -path /var/cache -o -path /root/.cache \
+    -o -path /root/.npm -o -path /usr \) -prune -o ! -type d -newercc "$since" -print 2>/dev/null |
+    grep -v /__pycache__/ | head -n 20
+find /usr -xdev -maxdepth 3 -type d -newercc "$since" -print 2>/dev/null | head -n 20
 [ -e "$since" ] || echo "no longer known"
 """
-"""Prints what commands have left in a sandbox since it was started, beside caches and scratch files; before it is asked
-the first time `_UNTOUCHED` notes the time, and prints the same where nothing was left.
+"""Prints what commands have left in a sandbox since it was started, beside caches and scratch files. Before it is asked
+the first time `_UNTOUCHED` notes the time, and prints the same where nothing was left. Most files of an image lie in
+/usr, where only package managers write: its directories tell of that, and to read them all would take twice as long.
 
 Asked inside, unlike all that a verdict on an agent rests on: nobody has had a hand in an untouched sandbox but the
-goals' own commands, and the engine takes seconds to compare a whole image.
+goals' own commands, and the engine may take seconds to compare a whole image.
 """
 
 _NOT_STARTED = re.compile(
@@ -124,12 +127,16 @@ def baseline(
     recipe: Recipe = _PLAIN,
     limits: Limits = _DEFAULTS,
     owner: str = "",
+    then: SandboxSpec | None = None,
 ) -> tuple[GoalResult, ...]:
     """Every goal on the untouched initial state `image`, in their order.
 
     A sandbox serves the next goal only while nothing that matters has changed in it. Set-up goals are not run: they
     change the environment by definition, so whether they work now says nothing; they come back as `UNKNOWN`. So do
     goals whose turn had not come when `BASELINE_TOTAL_SECONDS` were over.
+
+    Args:
+        then: what will be opened next; prepared meanwhile.
 
     Raises:
         Infrastructure: the sandbox failed; no goal is judged by that.
@@ -145,6 +152,8 @@ def baseline(
             results |= {index: _not_run(goals[index], "the baseline's time was over") for index in waiting}
             break
         with provider.open(spec) as sandbox:
+            if then is not None:
+                provider.prepare(then)
             untouched = sandbox.run(_UNTOUCHED).output
             while waiting:
                 index = waiting.pop(0)
@@ -221,14 +230,8 @@ def verify(
     runs: list[tuple[GoalResult, ...]] = []
     modified: tuple[str, ...] = ()
     try:
-        for spec, following in zip(specs, [*specs[1:], None], strict=True):
+        for spec in specs:
             with provider.open(spec) as sandbox:
-                if following is not None:
-                    provider.prepare(following)
-                elif controlled and runs and suspects(runs[0]):
-                    provider.prepare(control)
-                if then is not None and following is None:
-                    provider.prepare(then)
                 if checkout is not None and not runs:
                     integrity = check_integrity(
                         sandbox,
@@ -241,12 +244,19 @@ def verify(
                     if integrity.tampered:
                         return _tampered(integrity)
                     modified = integrity.modified
+                following = specs[len(runs) + 1] if spec is not specs[-1] else then
+                if spec is specs[-1] and controlled and runs and suspects(runs[0]):
+                    following = control
+                if following is not None:
+                    provider.prepare(following)
                 runs.append(tuple(run_goal(sandbox, goal, judge) for goal in targets))
             if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
                 break
         verification = _verdict(runs).model_copy(update={"modified": modified})
         if checkout is None or not controlled or not verification.verified:
             return verification
+        if then is not None:
+            provider.prepare(then)
         forgery = find_forgery(provider, control, checkout.path, runs[0])
     except ServiceNotReady as error:
         return _not_ready(error, runs)

@@ -1,21 +1,32 @@
-"""Pipeline time ÷ time of the same commands run by hand in one container.
+"""Pipeline time ÷ time of the same commands run by hand in one container, and what the product itself takes.
 
     .venv/bin/python benchmarks/overhead.py LIST.csv [--data DIR]
 
 Runs every repository of the list through the flow, then takes the commands that it ran from the datasets (baseline,
 set-up, targets in each fresh container, held-out, offline) and runs them again with `docker exec`-like calls in one
 container of the initial state. Ratios of one run on one machine; absolute seconds mean little elsewhere.
+
+`own` is taken within the run itself: its wall time without goals, set-up commands and control runs while they run, and
+without the commit of the image. Questions that the product asks inside a sandbox count as its own.
 """
 
 import argparse
+import functools
 import json
+import re
 import resource
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from cli.progress import flow_session
+
+
+OWN_QUESTION = re.compile(r"/tmp/\.autoinstall-|^/usr/bin/find |^git ls-files --modified|^for p in |^printf ")
 
 
 def main() -> int:
@@ -34,20 +45,58 @@ def measure(path: Path, data: Path) -> int:
     from flows.build_environment import run_build
 
     settings = Settings(data=data)
-    print(f"{'repository':40} {'outcome':12} {'pipeline':>9} {'by hand':>9} {'ratio':>6} {'own':>6} {'commands':>8}")
+    head = ("repository", "outcome", "pipeline", "by hand", "ratio", "commit", "own", "commands")
+    print("{:40} {:12} {:>9} {:>9} {:>6} {:>7} {:>6} {:>9}".format(*head))
     for spec in read_list(path):
-        records = run_build(spec, data=data, settings=settings)
+        clock = Clock()
+        with clock.running():
+            records = run_build(spec, data=data, settings=settings)
         row = records.repository
         commands = commands_of(records.repository.run_id, data, settings.verification.runs)
         by_hand = run_by_hand(spec, commands, settings)
         ratio = row.seconds / by_hand if by_hand else float("nan")
+        own = row.seconds - clock.commands - clock.commit
         print(
             f"{row.repository[-40:]:40} {row.outcome:12} {row.seconds:9.1f} {by_hand:9.1f} {ratio:6.2f} "
-            f"{row.seconds - by_hand:6.1f} {len(commands):8}"
+            f"{clock.commit:7.1f} {own:6.1f} {len(commands):9}"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory of this process: {peak:.0f} MiB")
     return 0
+
+
+class Clock:
+    """Seconds that a run spends in commands and in commits."""
+
+    def __init__(self) -> None:
+        self.commands = self.commit = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Measure while the block runs. Questions of the product's own, known by their paths, are left out."""
+        from autoinstall.sandbox.docker import DockerSandbox
+
+        run, snapshot = DockerSandbox.run, DockerSandbox.snapshot
+
+        @functools.wraps(run)
+        def timed_run(sandbox: Any, command: str, **options: Any) -> Any:
+            result = run(sandbox, command, **options)
+            self.commands += 0.0 if OWN_QUESTION.search(command) else result.duration
+            return result
+
+        @functools.wraps(snapshot)
+        def timed_snapshot(sandbox: Any, **options: Any) -> Any:
+            begun = monotonic()
+            try:
+                return snapshot(sandbox, **options)
+            finally:
+                self.commit += monotonic() - begun
+
+        DockerSandbox.run, DockerSandbox.snapshot = timed_run, timed_snapshot  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            DockerSandbox.run, DockerSandbox.snapshot = run, snapshot  # type: ignore[method-assign]
 
 
 def commands_of(run_id: str, data: Path, runs: int) -> list[tuple[str, float | None]]:

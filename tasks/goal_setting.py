@@ -56,7 +56,6 @@ def run_baseline(ledger: Ledger, ask: int) -> tuple[GoalResult, ...]:
     count_retry(ledger)
     runtime = current_runtime()
     judge = runtime.judge.rules if isinstance(runtime.judge, ConsultingJudge) else runtime.judge
-    runtime.provider.prepare(attempt_spec(ledger.spec, ledger.known_initial, 1, ledger.run_id))
     known = {result.goal: result for result in ledger.baseline}
     fresh = baseline(
         runtime.provider,
@@ -67,6 +66,7 @@ def run_baseline(ledger: Ledger, ask: int) -> tuple[GoalResult, ...]:
         limits=ledger.spec.limits,
         owner=ledger.run_id,
         settings=ledger.settings,
+        then=attempt_spec(ledger.spec, ledger.known_initial, 1, ledger.run_id),
     )
     known |= {result.goal: result for result in fresh}
     return tuple(known[goal] for goal in ledger.goals)

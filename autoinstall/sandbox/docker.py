@@ -7,7 +7,7 @@ import secrets
 import tarfile
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 import docker.errors
@@ -30,7 +30,7 @@ from autoinstall.sandbox.engine import check_disk, connect
 from autoinstall.sandbox.exec import Executor, check_variable, script
 from autoinstall.sandbox.labels import ATTEMPT_REPOSITORY, Kind
 from autoinstall.sandbox.labels import labels as own_labels
-from autoinstall.sandbox.network import Neighbourhood, remove_container
+from autoinstall.sandbox.network import Neighbourhood, kill_container, remove_container
 from autoinstall.sandbox.pass_through import constant_env, mounts, pass_through_env
 from autoinstall.sandbox.pool import Pool
 from autoinstall.settings import Settings
@@ -69,7 +69,6 @@ class DockerSandbox:
         self._closing = threading.Lock()
         self._begun = False
         self._committed = False
-        self._changes: Future[frozenset[str]] | None = None
         limits = settings.limits
         self._executor = Executor(
             self._api,
@@ -207,7 +206,7 @@ class DockerSandbox:
 
     def changed_paths(self) -> frozenset[str]:
         with self._lock:
-            return self._changes.result() if self._changes else files.changed_paths(self._api, self._name)
+            return files.changed_paths(self._api, self._name)
 
     def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator[TreeEntry]:
         yield from files.read_tree(self._api, self._name, paths, max_bytes=max_bytes)
@@ -228,10 +227,6 @@ class DockerSandbox:
                 self._api.put_archive(
                     self._name, "/", _archive({str(path): text.encode() for path, text in state.items()})
                 )
-            # Comparing takes longer than committing, and nothing changes any more: `changed_paths` gets it from here.
-            comparing = ThreadPoolExecutor(1)
-            self._changes = comparing.submit(files.changed_paths, self._api, self._name)
-            comparing.shutdown(wait=False)
             return commit(
                 self._api,
                 self._name,
@@ -241,6 +236,14 @@ class DockerSandbox:
                 entrypoint=(str(services.ENTRYPOINT_FILE),),
                 env=self._recipe.env,
             )
+
+    def stop(self) -> None:
+        """End all that runs in the container and beside it. Idempotent; never raises."""
+        try:
+            kill_container(self._api, self._name)
+            self._neighbourhood.kill()
+        except Infrastructure as error:
+            _logger.warning("Sandbox %s is not stopped: %s", self._name, error)
 
     def close(self) -> None:
         # Not under the lock of the calls: closing is how another thread ends a command that is under way.

@@ -1,12 +1,14 @@
 """Files of a running container: written and read from inside, and looked at from outside by the engine."""
 
+import contextlib
 import io
 import json
+import os
 import tarfile
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 import docker.errors
@@ -110,10 +112,36 @@ def read_file(api: "APIClient", container: str, path: str, *, max_bytes: int) ->
 
 
 def changed_paths(api: "APIClient", container: str) -> frozenset[str]:
-    """See `Sandbox.changed_paths`."""
+    """See `Sandbox.changed_paths`.
+
+    An overlay keeps what a container wrote in a directory of the engine's host. Where that is this host and we may read
+    it, it answers a hundred times faster than the engine, which compares the container with its image file by file.
+    Both give the same, but that a directory which was replaced stands for what it had.
+    """
     with engine_errors("compare the sandbox with its image", sandbox=True):
+        layer = _own_layer(api, container)
+        if layer is not None:
+            with contextlib.suppress(OSError):
+                return frozenset(_below(layer))
         changes = cast("list[dict[str, Any]] | None", api.diff(container))
     return frozenset(str(change["Path"]) for change in changes or ())
+
+
+def _own_layer(api: "APIClient", container: str) -> Path | None:
+    driver = cast(Any, api).inspect_container(container).get("GraphDriver") or {}
+    upper = (driver.get("Data") or {}).get("UpperDir") if str(driver.get("Name", "")).startswith("overlay") else None
+    return Path(upper) if upper and os.access(upper, os.R_OK | os.X_OK) else None
+
+
+def _below(layer: Path) -> Iterator[str]:
+    """Raises OSError where a part of it cannot be read."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for directory, names, files in os.walk(layer, onerror=fail):
+        inside = directory.removeprefix(str(layer))
+        yield from (f"{inside}/{name}" for name in (*names, *files))
 
 
 def read_tree(

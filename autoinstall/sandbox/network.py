@@ -138,6 +138,11 @@ class Neighbourhood:
             if container is not None:
                 remove_container(self.api, container)
 
+    def kill(self) -> None:
+        """End the sidecars' processes; `close` removes them."""
+        for container in self._sidecars.values():
+            kill_container(self.api, container)
+
     def close(self) -> None:
         """Remove the sidecars and the network. The sandbox itself must be gone before."""
         for alias in {*self._sidecars, *self._held}:
@@ -146,6 +151,16 @@ class Neighbourhood:
             with engine_errors("remove a network"), contextlib.suppress(docker.errors.NotFound):
                 self.api.remove_network(self._network)
             self._network = None
+
+
+def kill_container(api: "APIClient", container: str) -> None:
+    """End a container's processes. One that is gone or has ended already is fine."""
+    with engine_errors("stop a container"):
+        try:
+            api.kill(container)
+        except docker.errors.APIError as error:
+            if error.status_code not in (404, 409):
+                raise
 
 
 def remove_container(api: "APIClient", container: str) -> None:

@@ -6,7 +6,7 @@ repository takes eight or nine of them one after the other, and nearly always it
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -28,6 +28,10 @@ class Poolable(Protocol):
 
     def is_running(self) -> bool:
         """Whether the container is there and runs."""
+        ...
+
+    def stop(self) -> None:
+        """End all that runs in it and beside it. Idempotent; never raises."""
         ...
 
     def close(self) -> None:
@@ -91,11 +95,11 @@ class Pool(Generic[S]):
         return sandbox
 
     def retire(self, sandbox: S) -> None:
-        """Remove it in the background: what runs in it is killed at once, the rest takes the engine its time."""
+        """Remove it in the background: what runs in it is killed at once, the rest waits for what is being started."""
         with self._lock:
             if sandbox in self._open:
                 self._open.remove(sandbox)
-            self._remove(sandbox.close)
+            self._remove(sandbox, [begun for _, _, begun in self._prepared])
 
     def release(self, owner: str) -> None:
         """See `SandboxProvider.release`."""
@@ -106,14 +110,15 @@ class Pool(Generic[S]):
     def _drop(self, spec: SandboxSpec, sandbox: S, begun: Future[None]) -> None:
         self._prepared.remove((spec, sandbox, begun))
 
-        def close() -> None:
-            wait([begun])  # what is still being made cannot be removed
+        self._remove(sandbox, [begun])  # what is still being made cannot be removed
+
+    def _remove(self, sandbox: S, before: Sequence[Future[None]]) -> None:
+        def remove() -> None:
+            sandbox.stop()
+            wait(before)
             sandbox.close()
 
-        self._remove(close)
-
-    def _remove(self, close: Callable[[], None]) -> None:
-        removal = self._workers.submit(close)
+        removal = self._workers.submit(remove)
         self._removals.add(removal)
         removal.add_done_callback(self._removals.discard)
 

@@ -30,6 +30,9 @@ class Box:
     def is_running(self) -> bool:
         return self.running
 
+    def stop(self) -> None:
+        self.running = False
+
     def close(self) -> None:
         self.closed.set()
 
