@@ -25,7 +25,6 @@ from typing import Any
 
 from cli.progress import flow_session
 
-
 OWN_QUESTION = re.compile(r"/tmp/\.autoinstall-|^/usr/bin/find |^git ls-files --modified|^for p in |^printf ")
 
 
