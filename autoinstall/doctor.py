@@ -13,6 +13,7 @@ import docker
 import requests
 from docker.errors import DockerException
 
+from autoinstall.datasets.store import store_of
 from autoinstall.errors import AutoinstallError
 from autoinstall.models.probe import probe
 from autoinstall.models.registry import model_for, names_in_use, resolve
@@ -72,7 +73,7 @@ def _examine(
 ) -> Iterator[Check]:
     yield git()
     yield from mirrors(settings)
-    yield writable("data directory", settings.data)
+    yield datasets(settings)
     yield writable("cache directory", settings.cache)
     try:
         client = connect(settings)
@@ -115,6 +116,18 @@ def _examine_model(settings: Settings, name: str) -> Iterator[Check]:
     for found in probe(model, variable=variable):
         status = Status(found.level)
         yield Check(name=f"model {model.name}: {found.name}", status=status, detail=found.detail, hint=found.hint)
+
+
+def datasets(settings: Settings) -> Check:
+    """Whether rows can be written to where the datasets are."""
+    place = settings.data
+    if place.path is not None:
+        return writable("data directory", place.path)
+    try:
+        store_of(place, settings.storage).prepare(())
+    except AutoinstallError as error:
+        return Check.failed("datasets", error)
+    return Check(name="datasets", status=Status.OK, detail=f"{place} can be written")
 
 
 def git() -> Check:

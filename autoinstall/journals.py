@@ -16,9 +16,10 @@ from typing import IO, Any
 from pydantic import ValidationError
 
 from autoinstall.agents.llm.recording import chat_message
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import RepositoryRecord, RunRecords, TrajectoryRecord
-from autoinstall.datasets.schemas import Dataset
-from autoinstall.datasets.writer import file_name, secrets_of, write_run
+from autoinstall.datasets.store import store_of
+from autoinstall.datasets.writer import has_run, secrets_of, write_run
 from autoinstall.errors import AutoinstallError, StorageFailed
 from autoinstall.models.contract import Message
 from autoinstall.sandbox.labels import Process, current_process
@@ -50,12 +51,12 @@ class RunHead(Value):
 
     Attributes:
         process: as `autoinstall.sandbox.labels.Process` writes itself.
-        data: directory of the datasets.
+        data: what the datasets are below.
         row: what is known of the repository's row so far.
     """
 
     process: str
-    data: Path
+    data: Location
     row: RepositoryRecord
 
 
@@ -141,14 +142,14 @@ def total_usage(*spent: Usage) -> Usage:
     return Usage(**{name: sum(getattr(usage, name) for usage in spent) for name in Usage.model_fields})
 
 
-def write_head(cache: Path, data: Path, row: RepositoryRecord) -> None:
+def write_head(cache: Path, data: Location, row: RepositoryRecord) -> None:
     """Say whose journals those of `row.run_id` are; again, where more is known.
 
     Raises:
         StorageFailed: it cannot be written.
     """
     path = _head_path(cache, row.run_id)
-    head = RunHead(process=str(current_process()), data=data.absolute(), row=row)
+    head = RunHead(process=str(current_process()), data=data, row=row)
     aside = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,8 +192,9 @@ def write_lost_runs(settings: Settings, alive: Callable[[str], bool] | None = No
         run_id = head.row.run_id
         try:
             # One that was killed while it cleaned up has its rows already, and they say more.
-            if not (head.data / Dataset.REPOSITORIES / file_name(run_id)).exists():
-                write_run(head.data, records, secrets=secrets_of(settings))
+            store = store_of(head.data, settings.storage)
+            if not has_run(store, run_id):
+                write_run(store, records, secrets=secrets_of(settings))
                 written.append(run_id)
         except AutoinstallError as error:
             _logger.warning("The rows of the interrupted run %s are not written yet: %s", run_id, error)

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from autoinstall.datasets.location import Location
+
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -190,6 +192,29 @@ class SearchSettings(_Group):
     allow_hosts: tuple[str, ...] = ()
 
 
+class StorageSettings(_Group):
+    """How the datasets' bucket is reached, where `data` is in one.
+
+    Attributes:
+        endpoint: URL of an S3-compatible storage, http or https; empty means AWS_ENDPOINT_URL, then Amazon's own.
+        region: empty means AWS_REGION, then what the endpoint says.
+        access_key, secret_key, session_token: empty means the AWS_* variables, then the usual AWS configuration files.
+        virtual_hosts: address a bucket as a host of its own (`bucket.endpoint`) and not as a path.
+        connect_seconds, request_seconds: of one request.
+        retries: after the first try.
+    """
+
+    endpoint: str = ""
+    region: str = ""
+    access_key: str = ""
+    secret_key: SecretStr = SecretStr("")
+    session_token: SecretStr = SecretStr("")
+    virtual_hosts: bool = False
+    connect_seconds: Seconds = 10
+    request_seconds: Seconds = 60
+    retries: Annotated[int, Field(ge=0)] = 3
+
+
 class VerificationSettings(_Group):
     """`attempts` each from the initial state; `runs` fresh containers that must agree; `control`: see `controls`."""
 
@@ -208,7 +233,7 @@ class Settings(BaseSettings):
     """The whole configuration.
 
     Attributes:
-        data: directory that the five datasets are below.
+        data: directory, or `s3://bucket/prefix`, that the five datasets are below.
         cache: clones in progress, engine scratch files; may be removed at any time.
         git_mirrors: URL prefix → replacement, as git's insteadOf: the longest prefix wins.
         git_credentials: URL prefix → `user:token` (or a token alone), given to the git process only.
@@ -223,7 +248,7 @@ class Settings(BaseSettings):
         env_prefix="AUTOINSTALL_", env_nested_delimiter="__", env_file=".env", extra="ignore", frozen=True
     )
 
-    data: HostPath = Path("data/datasets")
+    data: Location = Field(default_factory=lambda: Location("data/datasets"))
     cache: HostPath = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "autoinstall"
     git_mirrors: dict[str, str] = Field(default_factory=dict)
     git_credentials: dict[str, SecretStr] = Field(default_factory=dict)
@@ -240,6 +265,7 @@ class Settings(BaseSettings):
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     search: SearchSettings = SearchSettings()
     verification: VerificationSettings = VerificationSettings()
+    storage: StorageSettings = StorageSettings()
 
 
 @lru_cache(maxsize=1)

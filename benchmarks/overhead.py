@@ -23,6 +23,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from autoinstall.datasets.location import Location
 from cli.progress import flow_session
 
 OWN_QUESTION = re.compile(r"/tmp/\.autoinstall-|^/usr/bin/find |^git ls-files --modified|^for p in |^printf ")
@@ -31,13 +32,13 @@ OWN_QUESTION = re.compile(r"/tmp/\.autoinstall-|^/usr/bin/find |^git ls-files --
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", type=Path)
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data")
     options = parser.parse_args()
     with flow_session(verbose=False), tempfile.TemporaryDirectory() as scratch:
-        return measure(options.list, options.data or Path(scratch))
+        return measure(options.list, Location(options.data or scratch))
 
 
-def measure(path: Path, data: Path) -> int:
+def measure(path: Path, data: Location) -> int:
     """Print a row for each repository: pipeline seconds, seconds by hand, ratio, difference, runs of commands."""
     from autoinstall.repository_list import read_list
     from autoinstall.settings import Settings
@@ -98,7 +99,7 @@ class Clock:
             DockerSandbox.run, DockerSandbox.snapshot = run, snapshot  # type: ignore[method-assign]
 
 
-def commands_of(run_id: str, data: Path, runs: int) -> list[tuple[str, float | None]]:
+def commands_of(run_id: str, data: Location, runs: int) -> list[tuple[str, float | None]]:
     """Every command that the run executed, in an order that works in one container, with its limit."""
     from autoinstall.datasets.reader import load
 

@@ -6,13 +6,14 @@ from typing import get_args
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from autoinstall.datasets.location import Location
 from autoinstall.errors import BadInput, InvalidUrl
 from autoinstall.goals_file import read_goals
 from autoinstall.settings import Family, Settings, get_settings
 from autoinstall.values import RepositorySpec
 
 
-def settings_for(data: Path | None = None, agent: str | None = None) -> Settings:
+def settings_for(data: str | None = None, agent: str | None = None) -> Settings:
     """The process's settings, with what the command line overrides.
 
     Args:
@@ -36,7 +37,7 @@ def settings_for(data: Path | None = None, agent: str | None = None) -> Settings
         ) from None
     update: dict[str, object] = {}
     if data is not None:
-        update["data"] = data.expanduser().absolute()
+        update["data"] = Location(data)
     if agent is not None:
         families = tuple(name.strip() for name in agent.split(","))
         known = get_args(Family)

@@ -22,7 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-DataOption = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Directory of the datasets.")]
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="DIR", help="Directory of the datasets, or s3://BUCKET/PREFIX.")
+]
 AgentOption = Annotated[
     str | None,
     typer.Option("--agent", metavar="FAMILY[,…]", help="Who works: rules, llm, or by attempt, as in rules,llm."),

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import EnvironmentRecord, RepositoryRecord
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.statistics import Share, YieldStatistics
@@ -74,7 +75,7 @@ def outcomes(rows: Sequence[Ended]) -> Table:
     return table
 
 
-def repository(row: RepositoryRecord, data: Path) -> RenderableType:
+def repository(row: RepositoryRecord, data: Location) -> RenderableType:
     """The result of one run: verdicts, and what to do next."""
     lines = [f"{outcome_text(row.outcome)}  {escape(row.repository)} {f'at {row.commit[:12]}' if row.commit else ''}"]
     if row.reason:
@@ -164,7 +165,7 @@ def checks(found: "Sequence[Check]") -> RenderableType:
     return Text.from_markup("\n".join(lines))
 
 
-def where(data: Path) -> str:
+def where(data: Location) -> str:
     """Where the datasets are, and how to look at the runs."""
     return (
         f"\nDatasets: {data}/{{{','.join(Dataset)}}} (pandas.read_parquet reads each)\n"

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from prefect.states import Cancelled, Completed, Failed
 from autoinstall.agents import next_by_another
 from autoinstall.attempts import SetupAttempt
 from autoinstall.checkout import without_credentials
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import RunRecords
+from autoinstall.datasets.spool import keep_run_rows, write_kept_runs
+from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
 from autoinstall.journals import remove_journals, write_head, write_lost_runs
@@ -47,12 +51,12 @@ def _flow_run_name() -> str:
 
 
 @flow(name="build-environment", flow_run_name=_flow_run_name, persist_result=False, validate_parameters=True)
-def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: str | None = None) -> State[Any]:
+def build_environment(spec: RepositorySpec, data: Location | None = None, night_id: str | None = None) -> State[Any]:
     """Turn one repository into a verified environment, or record why it cannot be.
 
     Args:
         spec: the repository.
-        data: directory of the datasets; None means the settings'.
+        data: directory of the datasets, or `s3://bucket/prefix`; None means the settings'.
         night_id: flow run of the list that this is part of.
 
     Returns:
@@ -60,8 +64,8 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
         Unknown (both failed), Cancelled. Its result is the run's `RunRecords`, without trajectories.
     """
     settings = current_runtime().settings
-    data = (data or settings.data).absolute()
-    ensure_writable(data)
+    data = data or settings.data
+    ensure_writable(store_of(data, settings.storage))
     flow_run_id = str(prefect_runtime.flow_run.id)
     if night_id is None:
         recover_lost_runs(settings)
@@ -78,21 +82,31 @@ def build_environment(spec: RepositorySpec, data: Path | None = None, night_id: 
         ledger.fail(error)
     except BaseException as error:
         ledger.fail(error)
-        publish_rows.fn(ledger, run_records(ledger), data)
-        remove_journals(settings.cache, ledger.run_id)
+        _publish(publish_rows.fn, ledger, run_records(ledger), data)
         raise
     finally:
         current_runtime().provider.release(ledger.run_id)
         shutil.rmtree(directory, ignore_errors=True)
         _discard_images(ledger)
     records = run_records(ledger)
-    publish_rows(ledger, records, data)
-    remove_journals(settings.cache, ledger.run_id)
+    _publish(publish_rows, ledger, records, data)
     publish_repository_report(records, data)
     return _final_state(records)
 
 
-def _run_stages(ledger: Ledger, directory: Path, data: Path) -> None:
+def _publish(
+    publish: Callable[[Ledger, RunRecords, Location], None], ledger: Ledger, records: RunRecords, data: Location
+) -> None:
+    """Write the rows; what the storage does not take is kept, and written at the start of a later run."""
+    try:
+        publish(ledger, records, data)
+    except AutoinstallError as error:
+        kept = keep_run_rows(ledger.settings, data, records)
+        get_run_logger().error("%s The rows are kept in %s, and the next run writes them.", error, kept)
+    remove_journals(ledger.settings.cache, ledger.run_id)
+
+
+def _run_stages(ledger: Ledger, directory: Path, data: Location) -> None:
     logger = get_run_logger()
     with ledger.stage("clone"):
         ledger.checkout = clone(ledger, directory)
@@ -144,7 +158,11 @@ def _choose_goals(ledger: Ledger) -> None:
 
 
 def recover_lost_runs(settings: Settings) -> None:
-    """Write the rows of runs whose process was killed, from what their agents had written by then."""
+    """Write the rows that could not be written before, and those of runs whose process was killed, from what their
+    agents had written by then."""
+    kept = write_kept_runs(settings)
+    if kept:
+        get_run_logger().info("Wrote the rows of runs that the storage had not taken: %s", ", ".join(kept))
     recovered = write_lost_runs(settings)
     if recovered:
         get_run_logger().info("Wrote the rows of runs that were killed: %s", ", ".join(recovered))
@@ -191,13 +209,13 @@ def _final_state(records: RunRecords) -> State[Any]:
     return Completed(name="Discarded", message=message, data=result)
 
 
-def run_build(spec: RepositorySpec, *, data: Path, settings: Settings) -> RunRecords:
+def run_build(spec: RepositorySpec, *, data: Location, settings: Settings) -> RunRecords:
     """Run the flow in this process.
 
     Raises:
         UnusableDirectory: `data` cannot be written.
     """
-    ensure_writable(data)
+    ensure_writable(store_of(data, settings.storage))
     (spec,), settings = without_credentials((spec,), settings)
     with use_runtime(settings), tags("single"):
         return records_of(build_environment(spec, data=data, return_state=True))

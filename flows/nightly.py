@@ -17,7 +17,9 @@ from prefect.states import Completed, Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from autoinstall.checkout import resolve, without_credentials
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
+from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
 from autoinstall.ledger import configuration_of
@@ -33,7 +35,7 @@ Done = frozenset[tuple[str, str, str]]
 
 
 @task(name="repository", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def build_one(name: str, spec: RepositorySpec, data: Path, night_id: str, done: Done) -> State[Any]:  # noqa: ARG001
+def build_one(name: str, spec: RepositorySpec, data: Location, night_id: str, done: Done) -> State[Any]:  # noqa: ARG001
     """One repository of the night, as a flow run of its own; skipped where it was done before.
 
     The state is the flow run's, so that a failure of infrastructure shows in the night's list too.
@@ -57,12 +59,12 @@ def _was_done(spec: RepositorySpec, done: Done) -> bool:
 
 
 @flow(name="nightly", flow_run_name="nightly {repositories}", persist_result=False)
-def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, force: bool = False) -> State[Any]:
+def nightly(repositories: Path, data: Location | None = None, concurrency: int = 2, force: bool = False) -> State[Any]:
     """Build an environment of every repository of a list.
 
     Args:
         repositories: CSV, JSON Lines or Parquet file with url, ref and optional goals, base_image, env, limits.
-        data: directory of the datasets; None means the settings'.
+        data: directory of the datasets, or `s3://bucket/prefix`; None means the settings'.
         concurrency: repositories under way at once.
         force: also those whose commit was done before with the same configuration.
 
@@ -71,11 +73,12 @@ def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, 
         Its result is a tuple of `NightRow`, in the order in which the repositories ended.
     """
     runtime = current_runtime()
-    data = (data or runtime.settings.data).absolute()
-    ensure_writable(data)
+    data = data or runtime.settings.data
+    store = store_of(data, runtime.settings.storage)
+    ensure_writable(store)
     specs, settings = without_credentials(read_list(repositories), runtime.settings)
     night_id = str(prefect_runtime.flow_run.id)
-    done: Done = frozenset() if force else frozenset(done_keys(data))
+    done: Done = frozenset() if force else frozenset(done_keys(store))
     reaped = runtime.provider.reap()
     if reaped:
         get_run_logger().info("Removed what dead runs left: %s", reaped)
@@ -91,7 +94,7 @@ def nightly(repositories: Path, data: Path | None = None, concurrency: int = 2, 
 
 
 def _run_all(
-    specs: Sequence[RepositorySpec], data: Path, night_id: str, done: Done, concurrency: int
+    specs: Sequence[RepositorySpec], data: Location, night_id: str, done: Done, concurrency: int
 ) -> Iterator[tuple[RepositorySpec, State[Any]]]:
     """Each repository with its final state, as they end; at most `concurrency` of them exist at once."""
     waiting = iter(specs)
@@ -146,7 +149,7 @@ def _final_state(report: NightReport) -> State[Any]:
 
 
 def run_nightly(
-    list_file: Path, *, data: Path, settings: Settings, concurrency: int = 2, force: bool = False
+    list_file: Path, *, data: Location, settings: Settings, concurrency: int = 2, force: bool = False
 ) -> tuple[NightRow, ...]:
     """Run the flow in this process.
 
@@ -155,7 +158,7 @@ def run_nightly(
         UnusableDirectory: `data` cannot be written.
         EngineUnavailable: no container engine answers.
     """
-    ensure_writable(data)
+    ensure_writable(store_of(data, settings.storage))
     read_list(list_file)
     with use_runtime(settings), tags("night"):
         state: Any = nightly(list_file, data=data, concurrency=concurrency, force=force, return_state=True)

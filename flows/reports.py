@@ -1,7 +1,6 @@
 """What people see in the Prefect UI: progress and outcomes of a night, and a page for each repository."""
 
 from collections import Counter
-from pathlib import Path
 from typing import cast
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from prefect.artifacts import (
 )
 from prefect.settings import PREFECT_UI_URL
 
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import RunRecords
 from autoinstall.values import Outcome, Value
 
@@ -99,14 +99,14 @@ def flow_run_link(flow_run_id: str | None) -> str:
     return f"{(PREFECT_UI_URL.value() or '').rstrip('/')}/runs/flow-run/{flow_run_id}"
 
 
-def publish_repository_report(records: RunRecords, data: Path) -> None:
+def publish_repository_report(records: RunRecords, data: Location) -> None:
     """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it."""
     create_markdown_artifact(
         key=f"repository-{records.repository.run_id}", description="Outcome", markdown=repository_report(records, data)
     )
 
 
-def repository_report(records: RunRecords, data: Path) -> str:
+def repository_report(records: RunRecords, data: Location) -> str:
     """The page as markdown."""
     row, environment = records.repository, records.environment
     lines = [f"# {row.repository}", "", f"**{row.outcome}**" + (f": {_one_line(row.reason)}" if row.reason else ""), ""]

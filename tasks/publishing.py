@@ -1,10 +1,10 @@
 """Stage 6: the image is named, and the rows are written."""
 
-from pathlib import Path
-
 from prefect import task
 
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import RunRecords
+from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import secrets_of, write_run
 from autoinstall.ledger import Ledger
 from autoinstall.sandbox.contract import Snapshot
@@ -20,7 +20,7 @@ def publish_image(ledger: Ledger, snapshot: Snapshot, environment_id: str) -> Sn
 
 
 @task(name="publish rows", task_run_name="publish rows", **STAGE)
-def publish_rows(ledger: Ledger, records: RunRecords, data: Path) -> None:
+def publish_rows(ledger: Ledger, records: RunRecords, data: Location) -> None:
     """Write the run's rows; writing them again replaces them."""
     count_retry(ledger)
-    write_run(data, records, secrets=secrets_of(ledger.settings))
+    write_run(store_of(data, ledger.settings.storage), records, secrets=secrets_of(ledger.settings))

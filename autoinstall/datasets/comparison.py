@@ -1,12 +1,11 @@
 """Teams of agents and models held against each other on the repositories that all of them tried."""
 
-from pathlib import Path
-
 import pandas as pd
 
 from autoinstall.datasets.reader import load
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.statistics import UNDECIDED, latest
+from autoinstall.datasets.store import DataPlace
 from autoinstall.values import Outcome, Value
 
 
@@ -48,7 +47,7 @@ class Comparison(Value):
     teams: tuple[TeamYield, ...] = ()
 
 
-def compare_teams(data: Path | str) -> Comparison:
+def compare_teams(data: DataPlace) -> Comparison:
     """The comparison of the `repositories` dataset.
 
     Raises:

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,13 +12,15 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from autoinstall.datasets.failures import storage_errors
 from autoinstall.datasets.records import RETRIED_OUTCOMES, EnvironmentRecord, Record, RepositoryRecord
 from autoinstall.datasets.schemas import SCHEMAS, Dataset, from_row
-from autoinstall.errors import BadInput, StorageFailed, UnusableDirectory
+from autoinstall.datasets.store import DataPlace, store_of
+from autoinstall.errors import BadInput, StorageFailed
 from autoinstall.values import Outcome
 
 
-def load(data: Path | str, dataset: Dataset | str) -> pd.DataFrame:
+def load(data: DataPlace, dataset: Dataset | str) -> pd.DataFrame:
     """All rows of a dataset, with the columns of the present schema and whatever a later version added.
 
     An absent or empty dataset gives an empty frame with the same columns and types.
@@ -29,53 +30,49 @@ def load(data: Path | str, dataset: Dataset | str) -> pd.DataFrame:
         UnusableDirectory: `data` is a file.
         StorageFailed: a file cannot be read.
     """
-    frame: pd.DataFrame = load_table(Path(data), Dataset(dataset)).to_pandas()
+    frame: pd.DataFrame = load_table(data, Dataset(dataset)).to_pandas()
     return frame
 
 
-def load_table(data: Path, dataset: Dataset, columns: list[str] | None = None) -> pa.Table:
+def load_table(data: DataPlace, dataset: Dataset, columns: list[str] | None = None) -> pa.Table:
     """As `load`, as a pyarrow table, optionally of some columns only.
 
     Raises:
         StorageFailed: a file cannot be read.
     """
     schema = SCHEMAS[dataset]
-    directory = data / dataset
-    if data.exists() and not data.is_dir():
-        raise UnusableDirectory(f"{data} is no directory.", hint="Give the directory that the datasets are in.")
-    try:
-        files = sorted(str(path) for path in directory.glob("*.parquet"))
-        if not files:
+    store = store_of(data)
+    paths = [file.path for file in store.files(dataset) if file.name.endswith(".parquet")]
+    with storage_errors(store.location / dataset, "read"):
+        if not paths:
             table = schema.empty_table()
             return table.select(columns) if columns else table
         # The present schema comes first, so its columns lead; ones that only other versions have follow.
-        unified = pa.unify_schemas([schema, *(pq.read_schema(path) for path in files)])
-        return ds.dataset(files, schema=unified, format="parquet").to_table(columns=columns)
-    except (OSError, pa.ArrowException) as error:
-        raise StorageFailed(
-            f"The dataset {directory} cannot be read: {error}.",
-            hint="Move files that the product did not write out of it.",
-        ) from error
+        schemas = (pq.read_schema(path, filesystem=store.filesystem) for path in paths)
+        unified = pa.unify_schemas([schema, *schemas])
+        return ds.dataset(paths, schema=unified, format="parquet", filesystem=store.filesystem).to_table(
+            columns=columns
+        )
 
 
-def environments(data: Path | str) -> tuple[EnvironmentRecord, ...]:
+def environments(data: DataPlace) -> tuple[EnvironmentRecord, ...]:
     """All accepted environments, oldest first.
 
     Raises:
         StorageFailed: the dataset cannot be read, or a row of it is malformed.
     """
-    rows = load_table(Path(data), Dataset.ENVIRONMENTS).to_pylist()
+    rows = load_table(data, Dataset.ENVIRONMENTS).to_pylist()
     return tuple(sorted((environment_from(row) for row in rows), key=lambda record: record.finished_at))
 
 
-def repositories(data: Path | str) -> tuple[RepositoryRecord, ...]:
+def repositories(data: DataPlace) -> tuple[RepositoryRecord, ...]:
     """The last run of each (repository, commit, configuration), oldest first.
 
     Raises:
         StorageFailed: the dataset cannot be read, or a row of it is malformed.
     """
     last: dict[tuple[str, str | None, str], RepositoryRecord] = {}
-    rows = load_table(Path(data), Dataset.REPOSITORIES).to_pylist()
+    rows = load_table(data, Dataset.REPOSITORIES).to_pylist()
     records = [_record(Dataset.REPOSITORIES, row, RepositoryRecord) for row in rows]
     for record in sorted(records, key=lambda record: record.finished_at):
         key = record.repository, record.commit, record.configuration
@@ -84,20 +81,21 @@ def repositories(data: Path | str) -> tuple[RepositoryRecord, ...]:
     return tuple(last.values())
 
 
-def find_environment(data: Path | str, id_or_prefix: str) -> EnvironmentRecord:
+def find_environment(data: DataPlace, id_or_prefix: str) -> EnvironmentRecord:
     """The environment of that id, or the only one whose id starts like that.
 
     Raises:
         BadInput: there is none, or more than one.
         StorageFailed: the dataset cannot be read.
     """
-    known = load_table(Path(data), Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist()
+    store = store_of(data)
+    known = load_table(store, Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist()
     found = sorted({name for name in known if name == id_or_prefix}) or sorted(
         {name for name in known if id_or_prefix and name.startswith(id_or_prefix)}
     )
     if not found:
         raise BadInput(
-            f"There is no environment {id_or_prefix!r} below {data}.",
+            f"There is no environment {id_or_prefix!r} below {store.location}.",
             hint="`autoinstall environments` lists them; --data names another directory.",
         )
     if len(found) > 1:
@@ -105,7 +103,7 @@ def find_environment(data: Path | str, id_or_prefix: str) -> EnvironmentRecord:
             f"{id_or_prefix!r} could be any of {len(found)} environments: {', '.join(found[:5])}.",
             hint="Give more of the id.",
         )
-    return next(record for record in reversed(environments(data)) if record.environment_id == found[0])
+    return next(record for record in reversed(environments(store)) if record.environment_id == found[0])
 
 
 def environment_from(row: Mapping[Any, Any] | pd.Series) -> EnvironmentRecord:
@@ -117,7 +115,7 @@ def environment_from(row: Mapping[Any, Any] | pd.Series) -> EnvironmentRecord:
     return _record(Dataset.ENVIRONMENTS, row, EnvironmentRecord)
 
 
-def done_keys(data: Path | str) -> frozenset[tuple[str, str, str]]:
+def done_keys(data: DataPlace) -> frozenset[tuple[str, str, str]]:
     """(repository, commit, configuration) of the runs that need not be done again.
 
     Repositories are spelt as `records.repository_key` spells them. Infrastructure failures and cancelled runs are
@@ -126,12 +124,12 @@ def done_keys(data: Path | str) -> frozenset[tuple[str, str, str]]:
     Raises:
         StorageFailed: a dataset cannot be read.
     """
-    root = Path(data)
-    accepted = set(load_table(root, Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist())
+    store = store_of(data)
+    accepted = set(load_table(store, Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist())
     columns = ["repository", "commit", "configuration", "outcome", "environment_id"]
     return frozenset(
         (row["repository"], row["commit"], row["configuration"] or "")
-        for row in load_table(root, Dataset.REPOSITORIES, columns).to_pylist()
+        for row in load_table(store, Dataset.REPOSITORIES, columns).to_pylist()
         if row["commit"]
         and row["outcome"] not in RETRIED_OUTCOMES
         and (row["outcome"] != Outcome.VERIFIED or row["environment_id"] in accepted)

@@ -5,12 +5,12 @@ an earlier one said.
 """
 
 from collections import Counter
-from pathlib import Path
 
 import pandas as pd
 
 from autoinstall.datasets.reader import load
 from autoinstall.datasets.schemas import Dataset
+from autoinstall.datasets.store import DataPlace
 from autoinstall.values import Outcome, Value
 
 UNDECIDED = frozenset({Outcome.INFRASTRUCTURE.value, Outcome.CANCELLED.value})
@@ -79,7 +79,7 @@ class YieldStatistics(Value):
     nights: tuple[NightYield, ...] = ()
 
 
-def yield_statistics(data: Path | str) -> YieldStatistics:
+def yield_statistics(data: DataPlace) -> YieldStatistics:
     """Statistics of the `repositories` dataset; all zero and empty where there is none yet.
 
     Raises:

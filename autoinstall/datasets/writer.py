@@ -1,33 +1,25 @@
 """Writes the rows of one repository's run: one file a dataset, named by the run.
 
-A file is written aside, below a directory that no reader looks into, flushed to disk and renamed into place. So a
-reader sees the whole file or none, two writers never touch the same name unless they write the same run, and writing
-a run again replaces its rows. The environment's row comes last: where it is there, all else of the run is too.
+A reader sees a whole file or none (`autoinstall.datasets.store`), two writers never touch the same name unless they
+write the same run, and writing a run again replaces its rows. The environment's row comes last: where it is there, all
+else of the run is too.
 """
 
-import contextlib
-import errno
 import hashlib
-import os
 import re
-import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from autoinstall.datasets.cleaning import Cleaner
+from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import Record, RunRecords
 from autoinstall.datasets.schemas import SCHEMAS, Dataset, to_row, to_table
-from autoinstall.errors import DiskFull, StorageFailed, UnusableDirectory
+from autoinstall.datasets.store import DataPlace, Store, store_of
 from autoinstall.settings import Settings
 from autoinstall.values import Value
 
-STAGING = ".staging"
-STALE_SECONDS = 3600.0
 ROW_GROUP_BYTES = 128 * 2**20
 EMPTY_NAME = "0000-empty.parquet"
 """A typed file without rows in each dataset, so that a directory opens before its first row. Sorted first, it also
@@ -44,46 +36,34 @@ _SECRET_HEADER = re.compile(r"(?i)auth|key|token|secret|cookie|password")
 class WrittenFiles(Value):
     """Where the rows of a run went; None where there were none of that kind."""
 
-    repositories: Path
-    goals: Path | None = None
-    attempts: Path | None = None
-    trajectories: Path | None = None
-    environments: Path | None = None
+    repositories: Location
+    goals: Location | None = None
+    attempts: Location | None = None
+    trajectories: Location | None = None
+    environments: Location | None = None
 
 
-def ensure_writable(data: Path) -> None:
-    """Create the five directories, each readable from the start, and remove what killed writers left behind.
+def ensure_writable(data: DataPlace) -> None:
+    """Create the five datasets, each readable from the start, and remove what killed writers left behind.
 
     To be called before any work is done for rows that could then not be kept.
 
     Raises:
-        UnusableDirectory: `data` cannot be made or written.
+        UnusableDirectory: `data` cannot be made or written, or is a bucket that is absent or refuses the credentials.
         DiskFull: there is no room left.
+        StorageFailed: the storage does not answer.
     """
-    try:
-        for dataset in Dataset:
-            (data / dataset).mkdir(parents=True, exist_ok=True)
-        (data / STAGING).mkdir(exist_ok=True)
-        _remove_stale(data / STAGING)
-        for dataset in Dataset:
-            _ensure_empty_file(data, dataset)
-        probe = data / STAGING / f"{uuid.uuid4().hex}.tmp"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        if error.errno in _FULL:
-            raise _disk_full(data) from error
-        raise UnusableDirectory(
-            f"The data directory {data} cannot be written: {error.strerror or error}.",
-            hint="Choose another one with --data or AUTOINSTALL_DATA, or change its permissions.",
-        ) from error
+    store = store_of(data)
+    store.prepare(tuple(Dataset))
+    for dataset in Dataset:
+        _ensure_empty_file(store, dataset)
 
 
-def write_run(data: Path, records: RunRecords, *, secrets: Sequence[str] = ()) -> WrittenFiles:
+def write_run(data: DataPlace, records: RunRecords, *, secrets: Sequence[str] = ()) -> WrittenFiles:
     """Write all rows of a run, replacing what an earlier write of the same run left.
 
     Args:
-        data: the directory that the datasets are below.
+        data: what the datasets are below.
         secrets: literals that must not be written anywhere; `secrets_of` finds those of the settings.
 
     Raises:
@@ -91,8 +71,12 @@ def write_run(data: Path, records: RunRecords, *, secrets: Sequence[str] = ()) -
         DiskFull: there is no room; files already in place stay, and the same call may be made again.
         StorageFailed: any other failure to write.
     """
-    ensure_writable(data)
-    run = records.repository.run_id
+    return write_files(data, records.repository.run_id, run_files(records, secrets=secrets))
+
+
+def run_files(records: RunRecords, *, secrets: Sequence[str] = ()) -> Mapping[Dataset, pa.Buffer | None]:
+    """The rows of a run as the content of its files, in the order in which they are to be written; None where there are
+    no rows of that kind."""
     by_dataset: dict[Dataset, Sequence[Record]] = {
         Dataset.GOALS: records.goals,
         Dataset.TRAJECTORIES: records.trajectories,
@@ -101,16 +85,39 @@ def write_run(data: Path, records: RunRecords, *, secrets: Sequence[str] = ()) -
         Dataset.ENVIRONMENTS: (records.environment,) if records.environment else (),
     }
     cleaner = Cleaner(secrets)
-    written: dict[str, Path] = {}
-    with _storage_errors(data):
-        for dataset, rows in by_dataset.items():
-            path = data / dataset / file_name(run)
-            if not rows:
-                path.unlink(missing_ok=True)
-                continue
-            _write(data, dataset, path, [cleaner.row(dataset, to_row(row)) for row in rows])
-            written[dataset.value] = path
+    return {
+        dataset: parquet(to_table(dataset, [cleaner.row(dataset, to_row(row)) for row in rows])) if rows else None
+        for dataset, rows in by_dataset.items()
+    }
+
+
+def write_files(data: DataPlace, run_id: str, files: Mapping[Dataset, pa.Buffer | None]) -> WrittenFiles:
+    """Put the files of `run_files` into their places.
+
+    Raises:
+        As `write_run`.
+    """
+    store = store_of(data)
+    if not store.exists(*(f"{dataset}/{EMPTY_NAME}" for dataset in Dataset)):
+        ensure_writable(store)
+    name = file_name(run_id)
+    written: dict[str, Location] = {}
+    for dataset, content in files.items():
+        if content is None:
+            store.delete(f"{dataset}/{name}")
+        else:
+            store.put(f"{dataset}/{name}", content)
+            written[dataset.value] = store.location / dataset / name
     return WrittenFiles(**written)
+
+
+def has_run(data: DataPlace, run_id: str) -> bool:
+    """Whether the rows of a run are there.
+
+    Raises:
+        StorageFailed: that cannot be told.
+    """
+    return store_of(data).exists(f"{Dataset.REPOSITORIES}/{file_name(run_id)}")
 
 
 def file_name(run_id: str) -> str:
@@ -120,8 +127,8 @@ def file_name(run_id: str) -> str:
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
-    """The literals among the settings that no row may carry: git credentials, keys of model endpoints, passwords of
-    proxies."""
+    """The literals among the settings that no row may carry: git credentials, keys of model endpoints and of the
+    storage, passwords of proxies."""
     found: set[str] = set()
     for model in (settings.model, *settings.models.values()):
         headers = [value for name, value in model.headers.items() if _SECRET_HEADER.search(name)]
@@ -130,25 +137,21 @@ def secrets_of(settings: Settings) -> tuple[str, ...]:
     for credential in settings.git_credentials.values():
         value = credential.get_secret_value()
         found.update((value, value.rpartition(":")[2]))
+    storage = settings.storage
+    found.update(secret.get_secret_value() for secret in (storage.secret_key, storage.session_token))
     for proxy in (settings.pass_through.http_proxy, settings.pass_through.https_proxy):
         if match := re.match(r"[^/]*//([^/@]*)@", proxy):
             found.update((match[1], match[1].partition(":")[2]))
     return tuple(sorted(filter(None, found), key=len, reverse=True))
 
 
-def _write(data: Path, dataset: Dataset, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    aside = data / STAGING / f"{dataset}-{path.stem}-{uuid.uuid4().hex}.tmp"
-    try:
-        with aside.open("wb") as stream:
-            with pq.ParquetWriter(stream, SCHEMAS[dataset], compression="zstd") as writer:
-                for group in _row_groups(to_table(dataset, rows)):
-                    writer.write_table(group)
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.replace(path)
-        _sync_directory(path.parent)
-    finally:
-        aside.unlink(missing_ok=True)
+def parquet(table: pa.Table) -> pa.Buffer:
+    """The content of a Parquet file with the rows of a table."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+        for group in _row_groups(table):
+            writer.write_table(group)
+    return sink.getvalue()
 
 
 def _row_groups(table: pa.Table) -> Iterator[pa.Table]:
@@ -159,54 +162,12 @@ def _row_groups(table: pa.Table) -> Iterator[pa.Table]:
         yield table.slice(start, rows)
 
 
-def _ensure_empty_file(data: Path, dataset: Dataset) -> None:
-    path = data / dataset / EMPTY_NAME
+def _ensure_empty_file(store: Store, dataset: Dataset) -> None:
+    path = f"{dataset}/{EMPTY_NAME}"
+    content = store.read(path)
     try:
-        current = pq.read_schema(path)
-    except (OSError, pa.ArrowException):
+        current = None if content is None else pq.read_schema(pa.BufferReader(content))
+    except pa.ArrowException:
         current = None
     if current is None or not current.equals(SCHEMAS[dataset]):
-        _write(data, dataset, path, [])
-
-
-def _remove_stale(staging: Path) -> None:
-    """Remove what writers that were killed left; a living one is done long before `STALE_SECONDS`."""
-    oldest = time.time() - STALE_SECONDS
-    for path in staging.iterdir():
-        # Another process may clean up at the same time.
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-
-@contextlib.contextmanager
-def _storage_errors(data: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise _disk_full(data) from error
-        raise StorageFailed(
-            f"The rows of the run could not be written below {data}: {error.strerror or error}.",
-            hint="Run it again once the directory can be written; rows are never doubled.",
-        ) from error
-    except pa.ArrowException as error:
-        raise StorageFailed(f"The rows of the run could not be written below {data}: {error}.") from error
-
-
-def _disk_full(data: Path) -> DiskFull:
-    return DiskFull(
-        f"No disk space is left for the datasets below {data}.",
-        hint="Free some, for instance with `autoinstall prune`, and run it again.",
-    )
+        store.put(path, parquet(SCHEMAS[dataset].empty_table()))

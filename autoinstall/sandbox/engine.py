@@ -154,7 +154,7 @@ def check_disk(client: docker.DockerClient, settings: Settings, *, needed_mb: in
 
 def free_space(client: docker.DockerClient, settings: Settings) -> dict[Path, int]:
     """Free mebibytes of every directory on this machine that a run fills."""
-    places = [_nearest(settings.cache), _nearest(settings.data)]
+    places = [_nearest(path) for path in (settings.cache, settings.data.path) if path is not None]
     root = data_root(client)
     if root is not None:
         places.insert(0, root)

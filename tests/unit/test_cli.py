@@ -82,8 +82,8 @@ def test_run_passes_on_what_it_was_told(flows, tmp_path):
     (spec,), options = flows.calls[0]
     assert (spec.url, spec.ref) == (URL, "v1")
     assert spec.goals[0].exit_codes == (0, 1)
-    assert options["data"] == tmp_path / "here"
-    assert options["settings"].data == tmp_path / "here"
+    assert options["data"] == str(tmp_path / "here")
+    assert options["settings"].data == str(tmp_path / "here")
     assert "verified" in done.stdout
     assert "autoinstall shell name-" in done.stdout
 
@@ -288,7 +288,7 @@ def test_nightly_passes_on_what_it_was_told(flows, tmp_path):
     assert done.exit_code == 0, done.output
     (path,), options = flows.calls[0]
     assert path == Path("list.csv")
-    assert options["data"] == tmp_path / "d"
+    assert options["data"] == str(tmp_path / "d")
     assert (options["concurrency"], options["force"]) == (3, True)
     for expected in ("verified", "mismatch", "5/7", "no [luck]", "prefect server start", str(tmp_path / "d")):
         assert expected in done.stdout

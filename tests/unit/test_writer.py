@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from dataset_rows import run
 
-from autoinstall.datasets import cleaning, writer
+from autoinstall.datasets import cleaning, store, writer
 from autoinstall.datasets.reader import environments, load
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.writer import ensure_writable, file_name, secrets_of, write_run
@@ -22,7 +22,7 @@ from autoinstall.settings import ModelSettings, PassThrough, Settings
 
 def test_a_run_is_one_file_in_each_dataset(tmp_path):
     written = write_run(tmp_path, run("r1"))
-    assert written.environments == tmp_path / "environments" / "run-r1.parquet"
+    assert written.environments == str(tmp_path / "environments" / "run-r1.parquet")
     assert [len(load(tmp_path, dataset)) for dataset in Dataset] == [1, 10, 1, 1, 1]
     assert list((tmp_path / ".staging").iterdir()) == []
 
@@ -60,7 +60,7 @@ def _write_slowly(data):
         Path(data, "stalled").touch()
         time.sleep(60)
 
-    writer.os.fsync = stall
+    store.os.fsync = stall
     write_run(Path(data), run("r2"))
 
 
@@ -82,20 +82,21 @@ def test_a_killed_writer_leaves_nothing_that_a_reader_sees(tmp_path):
     # A young file may belong to a living writer; an hour later it cannot.
     ensure_writable(tmp_path)
     assert list((tmp_path / ".staging").iterdir()) == leftovers
-    os.utime(leftovers[0], (0, time.time() - writer.STALE_SECONDS - 1))
+    os.utime(leftovers[0], (0, time.time() - store.STALE_SECONDS - 1))
     ensure_writable(tmp_path)
     assert list((tmp_path / ".staging").iterdir()) == []
 
 
 def test_the_environment_row_comes_last(tmp_path, monkeypatch):
-    real = writer._write
+    ensure_writable(tmp_path)
+    real = Path.replace
 
-    def fail_late(data, dataset, path, rows):
-        if dataset is Dataset.REPOSITORIES and rows:
+    def fail_late(aside, target):
+        if target.parent.name == Dataset.REPOSITORIES:
             raise OSError(errno.EIO, "broken")
-        real(data, dataset, path, rows)
+        return real(aside, target)
 
-    monkeypatch.setattr(writer, "_write", fail_late)
+    monkeypatch.setattr(Path, "replace", fail_late)
     with pytest.raises(StorageFailed, match="broken"):
         write_run(tmp_path, run("r1"))
     assert len(load(tmp_path, "attempts")) == 1
@@ -108,7 +109,7 @@ def test_a_full_disk_is_its_own_error_and_leaves_no_partial_file(tmp_path, monke
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(writer.os, "fsync", full)
+    monkeypatch.setattr(store.os, "fsync", full)
     with pytest.raises(DiskFull):
         write_run(tmp_path, run("r1"))
     assert list((tmp_path / ".staging").iterdir()) == []
