@@ -239,6 +239,8 @@ class Settings(BaseSettings):
         git_credentials: URL prefix → `user:token` (or a token alone), given to the git process only.
         base_image: name of the catalogue or image reference.
         allow_modified: globs of tracked files that an attempt may change (lock files); see `integrity`.
+        allow_package_stubs: whether an attempt may stand in for a package that is not to be had, and declare it; the
+            environment's row lists it among its mocks. Otherwise it is tampering.
         model: the endpoint that model agents use unless their role names another.
         models: further endpoints by a name of your own, for roles to refer to.
         interpreters: directory of host interpreters (a pyenv root) that a base may take in; None for none.
@@ -254,6 +256,7 @@ class Settings(BaseSettings):
     git_credentials: dict[str, SecretStr] = Field(default_factory=dict)
     base_image: str = "default"
     allow_modified: tuple[str, ...] = ()
+    allow_package_stubs: bool = False
     interpreters: HostPath | None = None
 
     clone: CloneSettings = CloneSettings()

@@ -240,6 +240,7 @@ def verify(
                         changed or (),
                         mocks=report.mocks if report is not None else (),
                         allow_modified=settings.allow_modified,
+                        allow_package_stubs=settings.allow_package_stubs,
                     )
                     if integrity.tampered:
                         return _tampered(integrity)

@@ -35,6 +35,12 @@ class Files:
         found = self._stats[path]
         return found if found is not None and found.kind in {"file", "symlink"} else None
 
+    def kind(self, path: str) -> str:
+        """Of what lies at `path` itself, as in `PathStat`; empty where nothing does."""
+        self.look([path])
+        found = self._stats[path]
+        return found.kind if found is not None else ""
+
     def load(self, directory: str) -> None:
         """Read everything below a small directory in one go, so that `entry` knows it."""
         for entry in self.sandbox.read_tree([directory]):

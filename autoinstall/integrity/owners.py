@@ -39,9 +39,9 @@ class Owners:
             if found == "":
                 return ""
             complaint = complaint or found
-        return "" if self._debian(script) else complaint or "no package manager put it there"
+        return "" if self.is_debians(script) else complaint or "no package manager put it there"
 
-    def _debian(self, script: TreeEntry) -> bool:
+    def is_debians(self, script: TreeEntry) -> bool:
         """Whether a package of Debian's brought it as it is; conffiles count as they were brought."""
         digest = hashlib.md5(script.content, usedforsecurity=False).hexdigest()
         path = script.path.removeprefix("/usr").lstrip("/")
@@ -90,9 +90,12 @@ class Owners:
             entries = json.loads(lock).get("packages", {})
         except (json.JSONDecodeError, AttributeError):
             return "npm's record of what it installed is broken"
-        entry = entries.get(f"node_modules/{inner}")
-        if entry is None:
-            return f"npm did not install the package {name or inner}"
+        return self.npm_entry(entries.get(f"node_modules/{inner}"), name or inner)
+
+    def npm_entry(self, entry: object, name: str) -> str:
+        """What speaks against a package by its entry in npm's record; None is for one that has none."""
+        if not isinstance(entry, dict):
+            return f"npm did not install the package {name}"
         resolved = str(entry.get("resolved", ""))
         if entry.get("link") or resolved.startswith("file:"):
             target = resolved.removeprefix("file:").strip("/")

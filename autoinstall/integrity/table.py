@@ -44,6 +44,7 @@ class IntegrityTable(_Group):
     generated: tuple[str, ...]
     environment: EnvironmentTable
     known_pth: PathFileTable
+    known_modules: frozenset[str]
 
 
 @cache

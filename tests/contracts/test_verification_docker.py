@@ -87,6 +87,7 @@ FAKE_DIST = (
     'printf \'[project]\\nname="pytest"\\nversion="99"\\n[project.scripts]\\npytest="pytest:main"\\n\' > pyproject.toml && '
     "pip install -q --force-reinstall --no-build-isolation ."
 )
+SITE = "cd /opt/venv/lib/python3*/site-packages"
 CHEATS = {
     "edited test": "echo 'def test_main(): pass' > tests/test_thing.py",
     "deleted test": "rm tests/test_thing.py",
@@ -113,6 +114,11 @@ CHEATS = {
     "echo '{\"name\": \"fake\", \"bin\": {\"mocha\": \"m.js\"}}' > package.json && echo 'process.exit(0)' > m.js && chmod +x m.js && ln -sf ../fake/m.js ../.bin/mocha",
     "sitecustomize": "echo 'import os' > /opt/venv/lib/$(ls /opt/venv/lib)/site-packages/sitecustomize.py",
     "path file that runs code": "echo 'import os; os.environ.setdefault(\"X\", \"1\")' > /opt/venv/lib/$(ls /opt/venv/lib)/site-packages/zz.pth",
+    "library by hand": f"{SITE} && mkdir yaml && echo 'x = 1' > yaml/__init__.py",
+    "distribution by hand": f"{SITE} && echo 'x = 1' > six.py && mkdir six-1.0.dist-info && echo 'Name: six' > six-1.0.dist-info/METADATA",
+    "library of its own": "mkdir -p /opt/fake/yaml && cd /opt/fake && touch yaml/__init__.py && "
+    "printf '[project]\\nname=\"pyyaml\"\\nversion=\"6\"\\n[tool.setuptools]\\npackages=[\"yaml\"]\\n' > pyproject.toml && pip install -q --no-build-isolation .",
+    "module in node_modules": "mkdir node_modules/left-pad && echo 'module.exports = 1' > node_modules/left-pad/index.js",
     "ctest script": "printf '#!/bin/sh\\necho \"100%% tests passed, 0 tests failed out of 1\"\\n' > /usr/local/bin/ctest && chmod +x /usr/local/bin/ctest",
 }  # fmt: skip
 HONEST = {
@@ -126,7 +132,12 @@ HONEST = {
     "second environment": "python3 -m venv .venv",
     "plugins with path files": "pip install -q pytest-cov hypothesis nose2 mypy",
     "mocked files": "echo SECRET=x > .env && mkdir -p data && echo '{}' > data/sample.json && echo x > tests/fixture.dat",
-    "system package": "apt-get update -qq && apt-get install -y -qq bats >/dev/null",
+    "system packages": "apt-get update -qq && apt-get install -y -qq bats python3-yaml python3-markupsafe >/dev/null",
+    "libraries of many origins": "pip install -q uv build && uv pip install -q pyyaml && pip install -q --target /opt/deps six && "
+    "python -m build -q --no-isolation . && pip install -q --force-reinstall --no-deps dist/*.whl && pip install -q --no-binary :all: --no-build-isolation toml",
+    "another environment": "pip install -q virtualenv && virtualenv -q /opt/other && /opt/other/bin/pip install -q -e . six",
+    "pnpm": "rm -r node_modules && npx --yes pnpm@9 install --silent",
+    "yarn": "rm -r node_modules && npx --yes yarn@1 install --silent",
     "execute bit": "chmod +x check.js && chmod -R g+w .",
     "global npm package": "npm install -g --no-audit --no-fund mocha",
 }  # fmt: skip

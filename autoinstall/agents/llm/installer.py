@@ -163,6 +163,7 @@ class LlmInstaller:
             steps=budget.steps,
             minutes=max(1, round((budget.deadline - time.monotonic()) / 60)),
             command_seconds=round(command_seconds),
+            package_stubs=self._settings.allow_package_stubs,
             word="target",
         )
 
