@@ -21,6 +21,7 @@
     │   ├── ImageUnavailable     a base image can be neither pulled nor built
     │   ├── RegistryRateLimited  an image registry asked us to slow down
     │   ├── SandboxLost          the container vanished while it was in use
+    │   │   └── SandboxBroken    it lives, but what was done in it left no shell that starts
     │   ├── SandboxNetwork       the sandbox cannot reach what the settings say it may
     │   ├── ServiceNotReady      a service or sidecar did not become ready in its time
     │   ├── DiskFull             too little disk to go on
@@ -146,6 +147,10 @@ class RegistryRateLimited(Infrastructure):
 
 class SandboxLost(Infrastructure):
     code = "sandbox_lost"
+
+
+class SandboxBroken(SandboxLost):
+    code = "sandbox_broken"
 
 
 class SandboxNetwork(Infrastructure):

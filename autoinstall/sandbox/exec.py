@@ -9,7 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from autoinstall.errors import EngineFailed, SandboxLost
+from autoinstall.errors import EngineFailed, SandboxBroken, SandboxLost
+from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.stream import (
     STDOUT,
     BoundedOutput,
@@ -66,6 +67,30 @@ class Executor:
 
     def run(self, command: str, *, timeout: float, user: str, variables: Mapping[str, str]) -> CommandResult:
         """Run `command` by the shell rule; `variables` override those of the env file. See `Sandbox.run`."""
+        try:
+            return self._run(command, timeout, user, variables)
+        except (EngineFailed, SandboxLost) as error:
+            if self._has_no_shell():
+                raise SandboxBroken("No shell can be started in the sandbox any more.") from error
+            raise
+
+    def _has_no_shell(self) -> bool:
+        """Whether the container is at work (its first process is a shell, so there was one) and starts no other.
+
+        One that does not answer at all is no sign: the host may be short of something.
+        """
+        with engine_errors("inspect the sandbox", sandbox=True):
+            state = self.api.inspect_container(self.container)["State"]
+        if not state.get("Running") or state.get("Paused"):
+            return False
+        try:
+            return b"here" not in self.capture(["bash", "-c", "echo here"], timeout=_KILL_SECONDS)
+        except SandboxLost:
+            return False
+        except EngineFailed:
+            return True  # Podman refuses to start what is not there
+
+    def _run(self, command: str, timeout: float, user: str, variables: Mapping[str, str]) -> CommandResult:
         for name, value in variables.items():
             check_variable(name, value)
         # The kernel takes no longer argument; a shell reports its like as 126.

@@ -1,5 +1,6 @@
 """Real processes: limits, output, background processes, prompts, and what a command cannot break."""
 
+import contextlib
 import resource
 import threading
 import time
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from autoinstall.errors import SandboxLost
+from autoinstall.errors import SandboxBroken, SandboxLost
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.values import Limits
@@ -163,6 +164,24 @@ def test_commands_that_cannot_start_are_results(sandbox: Sandbox) -> None:
     assert "nosuchuser" in absent.output
     assert sandbox.run("echo " + "x" * 200_000).exit_code == 126
     assert sandbox.run("echo a\0b").exit_code == 126
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -f /bin/bash /usr/bin/bash",
+        "printf '#!/bin/sh\\nexit 0\\n' > /opt/bash && chmod +x /opt/bash && mv /opt/bash /usr/bin/bash",
+        "rm /lib/*-linux-gnu/libc.so.6",
+    ],
+)
+def test_a_sandbox_whose_shell_was_broken_is_told_from_one_that_is_gone(
+    provider: DockerProvider, workspace_image: Snapshot, command: str
+) -> None:
+    with provider.open(SandboxSpec(image=workspace_image.digest, purpose="test")) as sandbox:
+        with contextlib.suppress(SandboxBroken):
+            sandbox.run(command)
+        with pytest.raises(SandboxBroken):
+            sandbox.run("true")
 
 
 def test_a_sandbox_that_is_gone_is_no_result(provider: DockerProvider, workspace_image: Snapshot) -> None:

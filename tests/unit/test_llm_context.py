@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoinstall.agents.contract import NO_JOURNAL
 from autoinstall.agents.llm.context import RECENT, SHORT, TARGET, Conversation
 from autoinstall.errors import ContextExhausted
 from autoinstall.models.contract import Message, TokenUsage, Tool, ToolCall
@@ -11,13 +12,8 @@ START = (Message(role="system", content="System."), Message(role="user", content
 TOOL = Tool(name="bash", description="Run a command.", parameters={"type": "object"})
 
 
-class NoJournal:
-    def write(self, message: Message) -> None:
-        del message
-
-
 def conversation(tokens: int, *start: Message) -> Conversation:
-    return Conversation(start or START, [TOOL], tokens, NoJournal())
+    return Conversation(start or START, [TOOL], tokens, NO_JOURNAL)
 
 
 def step(talk: Conversation, number: int, *sizes: int, said: str = "") -> None:

@@ -7,7 +7,7 @@ from autoinstall.agents.contract import Assignment
 from autoinstall.agents.llm.contract import LoopStop
 from autoinstall.agents.llm.installer import MAX_CHECKS, STOPS, LlmInstaller
 from autoinstall.agents.rules.judge import RulesJudge
-from autoinstall.errors import ModelUnavailable, SandboxLost
+from autoinstall.errors import ModelUnavailable, SandboxBroken, SandboxLost
 from autoinstall.models.scripted import ScriptedModel, says
 from autoinstall.values import Category, Evidence, Goal, Limits, MockKind, StopReason
 
@@ -173,6 +173,15 @@ def test_infrastructure_is_raised_and_the_journal_has_what_was_done(tmp_path, er
         install(tmp_path, lines, responses=failing, journal=journal)
     assert [message.role for message in journal.messages] == ["system", "user", "assistant", "tool"]
     assert sum(usage.input_tokens for usage in journal.spent) > 0
+
+
+def test_a_sandbox_that_the_agent_broke_ends_the_attempt_as_its_own_failure(tmp_path):
+    broken = {"rm /bin/bash": SandboxBroken("No shell.")}
+    report, model = install(tmp_path, [bash("rm /bin/bash"), SUBMIT], responses=broken)
+    assert report.stop is StopReason.GAVE_UP
+    assert "broke bash" in report.summary
+    assert report.trajectory.messages[-1]["role"] == "tool"
+    assert len(model.requests) == 1
 
 
 def test_an_endpoint_that_fails_while_the_targets_run_is_not_the_agents_fault(tmp_path):

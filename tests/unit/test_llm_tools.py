@@ -12,7 +12,7 @@ from pydantic import Field
 
 from autoinstall.agents.llm.contract import AgentTool, Desk, LoopStop, Observation
 from autoinstall.agents.llm.observations import excerpt, remove_kept
-from autoinstall.agents.llm.tools import GiveUp, GiveUpArguments, Submit, exploring_tools, installing_tools
+from autoinstall.agents.llm.tools import GiveUp, Submit, exploring_tools, installing_tools
 from autoinstall.agents.llm.tools.base import descriptions, schema_of
 from autoinstall.agents.llm.tools.bash import leaves_behind
 from autoinstall.errors import SandboxLost
@@ -22,7 +22,7 @@ from autoinstall.settings import LimitSettings
 from autoinstall.tree import Tree
 from autoinstall.values import CommandResult, Mock, MockKind, Probe, ProbeKind, Service, Sidecar, Value
 
-TOOLS: dict[str, AgentTool] = {tool.spec.name: tool for tool in (*installing_tools(), GiveUp())}
+TOOLS: dict[str, AgentTool] = {tool.spec.name: tool for tool in installing_tools()}
 Open = Callable[..., Desk]
 
 
@@ -339,24 +339,23 @@ def test_an_edit_that_is_not_clear_changes_nothing(open_desk: Open, old: str, sa
 
 
 @pytest.mark.parametrize(
-    ("path", "said", "noted"),
+    ("path", "said"),
     [
-        ("tests/test_app.py", "counts as tampering", []),
-        ("/workspace/tests/../conftest.py", "counts as tampering", []),
-        (".git/hooks/pre-commit", "git's own", []),
-        ("src/app.py", "`git checkout -- src/app.py` undoes it", ["src/app.py"]),
-        ("uv.lock", "", ["uv.lock"]),
-        ("local_settings.py", "", []),
-        ("/etc/tests/test_app.py", "", []),
+        ("tests/test_app.py", "counts as tampering"),
+        ("/workspace/tests/../conftest.py", "counts as tampering"),
+        (".git/hooks/pre-commit", "git's own"),
+        ("src/app.py", "`git checkout -- src/app.py` undoes it"),
+        ("uv.lock", ""),
+        ("local_settings.py", ""),
+        ("/etc/tests/test_app.py", ""),
     ],
 )
-def test_writing_where_nothing_may_change_is_warned_of(open_desk: Open, path: str, said: str, noted: list[str]) -> None:
+def test_writing_where_nothing_may_change_is_warned_of(open_desk: Open, path: str, said: str) -> None:
     desk = open_desk()
     for _ in range(2):
         text = use(desk, "write_file", path=path, content="two\n").text
         assert said in text
         assert ("[" in text) is bool(said)
-    assert desk.modified == noted
     assert box(desk).commands == []
 
 
@@ -453,9 +452,9 @@ def test_a_bad_hand_in_comes_back_with_the_complaint(open_desk: Open) -> None:
     assert submit.spec.name == "submit"
 
 
-def test_giving_up_has_a_reason(open_desk: Open) -> None:
+def test_giving_up_has_the_roles_own_form(open_desk: Open) -> None:
     desk = open_desk()
-    observation = GiveUp().call({"reason": "needs a GPU"}, desk)
-    assert observation == Observation(text="Gave up: needs a GPU", stop=LoopStop.GAVE_UP)
-    assert desk.submitted == GiveUpArguments(reason="needs a GPU")
-    assert GiveUp().call({"reason": " "}, desk).error
+    give_up = GiveUp(Summary, "End the work.")
+    assert give_up.call({}, desk).error
+    assert give_up.call({"text": "needs a GPU"}, desk) == Observation(text="Given up.", stop=LoopStop.GAVE_UP)
+    assert desk.submitted == Summary(text="needs a GPU")

@@ -6,7 +6,7 @@ request is the one before with something behind it.
 
 from collections.abc import Iterable, Sequence
 
-from autoinstall.agents.llm.contract import Journal
+from autoinstall.agents.contract import Journal
 from autoinstall.agents.llm.notices import notices
 from autoinstall.errors import ContextExhausted
 from autoinstall.models.contract import Message, TokenUsage, Tool, ToolCall

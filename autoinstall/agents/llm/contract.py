@@ -24,6 +24,7 @@ class LoopStop(StrEnum):
     TRUNCATED = "output_truncated"
     REPETITION = "repetition"
     NO_CALLS = "no_tool_calls"
+    SANDBOX_BROKEN = "sandbox_broken"
 
 
 class Budget(Value):
@@ -61,7 +62,6 @@ class Desk:
         targets: of an installer; empty for a goal-setter.
         outputs: how many observations have a file in the sandbox so far.
         submitted: what `submit` or `give_up` was called with.
-        modified: tracked files that the agent says it changed on purpose.
     """
 
     sandbox: Sandbox
@@ -71,7 +71,6 @@ class Desk:
     deadline: float
     targets: tuple[Goal, ...] = ()
     mocks: list[Mock] = field(default_factory=list)
-    modified: list[str] = field(default_factory=list)
     outputs: int = 0
     submitted: Value | None = None
 
@@ -89,12 +88,6 @@ class AgentTool(Protocol):
             Infrastructure: the sandbox or the network below it failed; not the model's fault.
         """
         ...
-
-
-class Journal(Protocol):
-    """Where the messages of a run go as they come, so that a run that is killed leaves its trajectory too."""
-
-    def write(self, message: Message) -> None: ...
 
 
 class LoopResult(Value):

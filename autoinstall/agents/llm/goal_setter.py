@@ -13,7 +13,6 @@ from autoinstall.agents.llm.loop import run_loop
 from autoinstall.agents.llm.prompting import reading_of_descriptions, render
 from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
 from autoinstall.agents.llm.shared import (
-    GiveUpAs,
     budget_of,
     facts,
     opening,
@@ -21,7 +20,7 @@ from autoinstall.agents.llm.shared import (
     toolchains,
     with_web,
 )
-from autoinstall.agents.llm.tools import Submit, exploring_tools
+from autoinstall.agents.llm.tools import GiveUp, Submit, exploring_tools
 from autoinstall.errors import BadProposal, BudgetExhausted, NothingToSetUp
 from autoinstall.models.contract import Model
 from autoinstall.proposals import check_proposal, normalised
@@ -35,7 +34,7 @@ MAX_SUBMISSIONS = 5
 
 MIN_CATEGORIES = 3
 MAX_SETUP = 2
-_LOOPING = frozenset({LoopStop.REPETITION, LoopStop.NO_CALLS})
+_AT_FAULT = frozenset({LoopStop.REPETITION, LoopStop.NO_CALLS, LoopStop.SANDBOX_BROKEN})
 
 
 class Goals(Value):
@@ -79,7 +78,7 @@ class LlmGoalSetter:
         settings = self._settings
         count = settings.verification.goals
         checker = _Checker(tree, count, rejected)
-        ending = (Submit(Goals, _SUBMIT.format(count=count), checker.check), GiveUpAs(NoGoals, _GIVE_UP))
+        ending = (Submit(Goals, _SUBMIT.format(count=count), checker.check), GiveUp(NoGoals, _GIVE_UP))
         tools = (*with_web(exploring_tools(), settings), TryGoal(self._judge), *ending)
         specs = tuple(tool.spec for tool in tools)
         budget = budget_of(settings, settings.agents.goal_setting_seconds)
@@ -200,7 +199,7 @@ def _raise_without_goals(result: LoopResult, desk: Desk, checker: _Checker) -> N
         if isinstance(left, NoGoals) and left.no_code:
             raise NothingToSetUp(f"The model found nothing that could be set up: {reason}")
         raise BadProposal(f"The model gave up: {reason}", hint="Give the goals yourself with --goals.")
-    if result.stop in _LOOPING:
+    if result.stop in _AT_FAULT:
         raise BadProposal(f"The model proposed nothing: {result.detail}")
     raise BudgetExhausted(f"The goal-setter's budget was over before it had goals: {result.detail}")
 

@@ -10,10 +10,9 @@ from pydantic import Field
 from autoinstall.agents.contract import NO_JOURNAL, Assignment, Journal, Judge
 from autoinstall.agents.llm.contract import Budget, Desk, LoopResult, LoopStop
 from autoinstall.agents.llm.loop import run_loop
-from autoinstall.agents.llm.prompting import as_data, brief_command, render
+from autoinstall.agents.llm.prompting import brief_command, render
 from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
 from autoinstall.agents.llm.shared import (
-    GiveUpAs,
     Line,
     budget_of,
     facts,
@@ -22,9 +21,10 @@ from autoinstall.agents.llm.shared import (
     toolchains,
     with_web,
 )
-from autoinstall.agents.llm.tools import Submit, installing_tools
+from autoinstall.agents.llm.tools import GiveUp, Submit, installing_tools
 from autoinstall.agents.llm.tools.base import seconds_left
 from autoinstall.integrity.tracked import compare, manifest
+from autoinstall.marking import as_data
 from autoinstall.models.contract import Message, Model
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
@@ -50,6 +50,7 @@ STOPS = {
     LoopStop.TRUNCATED: StopReason.BUDGET,
     LoopStop.REPETITION: StopReason.LOOP,
     LoopStop.NO_CALLS: StopReason.LOOP,
+    LoopStop.SANDBOX_BROKEN: StopReason.GAVE_UP,
 }
 
 _Lessons = Annotated[
@@ -136,7 +137,7 @@ class LlmInstaller:
             targets=assignment.targets,
         )
         checker = _Checker(assignment.targets, self._judge, settings.allow_modified)
-        ending = (Submit(Work, _SUBMIT, checker.check), GiveUpAs(Surrender, _GIVE_UP))
+        ending = (Submit(Work, _SUBMIT, checker.check), GiveUp(Surrender, _GIVE_UP))
         tools = (*with_web(installing_tools(), settings), *ending)
         specs = tuple(tool.spec for tool in tools)
         messages = opening(self._system(budget, command_seconds), _task(assignment, tree, sandbox))
@@ -245,7 +246,7 @@ def _complaint(result: GoalResult) -> str:
     return (
         f"{brief_command(result.goal.command)} does not do what it should: {result.judgement.reason}\n"
         f"It exited with {result.result.exit_code} after {result.result.duration:.1f} s, and printed at the end:\n"
-        f"{as_data(output, 'output of the target')}"
+        f"{as_data(output, source='output of the target')}"
     )
 
 

@@ -6,14 +6,22 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
+from autoinstall.agents.contract import Journal
 from autoinstall.agents.llm.context import Conversation
-from autoinstall.agents.llm.contract import AgentTool, Budget, Desk, Journal, LoopResult, LoopStop, Observation
+from autoinstall.agents.llm.contract import AgentTool, Budget, Desk, LoopResult, LoopStop, Observation
 from autoinstall.agents.llm.meter import Meter
 from autoinstall.agents.llm.notices import notices
 from autoinstall.agents.llm.observations import bounded, remove_kept
 from autoinstall.agents.llm.repetition import MAX_TIMES, Repetition
 from autoinstall.agents.llm.tools.base import takes
-from autoinstall.errors import Cancelled, ContextExhausted, Infrastructure, ModelUnavailable, QuotaExhausted
+from autoinstall.errors import (
+    Cancelled,
+    ContextExhausted,
+    Infrastructure,
+    ModelUnavailable,
+    QuotaExhausted,
+    SandboxBroken,
+)
 from autoinstall.models.contract import FinishReason, Message, Model, Reply, ToolCall
 
 MAX_IN_A_ROW = 3
@@ -194,6 +202,8 @@ class _Run:
             return _error(notices().no_time)
         try:
             return tool.call(call.arguments, self._desk)
+        except SandboxBroken:
+            return Observation(text=notices().broken, error=True, stop=LoopStop.SANDBOX_BROKEN)
         except (Infrastructure, Cancelled):
             raise
         except Exception as error:  # whatever one call stumbles over, the run goes on without it

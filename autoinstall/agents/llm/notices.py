@@ -17,6 +17,7 @@ class Notices(Value):
     filtered_call: NonEmpty
     after_stop: NonEmpty
     no_time: NonEmpty
+    broken: NonEmpty
     interrupted: NonEmpty
     unknown_tool: NonEmpty
     invalid_arguments: NonEmpty

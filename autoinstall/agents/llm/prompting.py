@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateNotFound
 
+from autoinstall.marking import as_data
 from autoinstall.outputs import expectations
 
 PROMPTS = ("goal_setter_system", "goal_setter_task", "installer_system", "installer_task", "judge_system", "judge_task")
@@ -22,8 +23,6 @@ _WORDS = ("notices.toml", "tools/descriptions.toml", "tools/hints.toml")
 
 _SUFFIX = ".md.j2"
 _BRIEF = 160
-_BROKEN = "<\u200b"
-_END_OF_DATA = re.compile(r"(?i)<(?=/data\b)")
 
 
 def render(name: str, **values: object) -> str:
@@ -34,11 +33,6 @@ def render(name: str, **values: object) -> str:
         jinja2.TemplateNotFound: there is no such prompt.
     """
     return _environment().get_template(name + _SUFFIX).render(**values).strip() + "\n"
-
-
-def as_data(text: str, source: str) -> str:
-    """Text that somebody else wrote, marked as such; it cannot end the mark itself."""
-    return f'<data source="{source}">\n{_END_OF_DATA.sub(_BROKEN, str(text))}\n</data>'
 
 
 def as_command(text: str) -> str:
@@ -89,6 +83,6 @@ def _environment() -> Environment:
     environment = Environment(  # noqa: S701 - plain text for a model, no HTML
         loader=FunctionLoader(_source), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["data"] = as_data
+    environment.filters["data"] = lambda text, source: as_data(str(text), source=source)
     environment.filters["command"] = as_command
     return environment

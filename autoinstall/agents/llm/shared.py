@@ -5,13 +5,12 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import Field
 
 from autoinstall.agents.contract import Repository
-from autoinstall.agents.llm.contract import AgentTool, Budget, Desk, LoopStop, Observation
-from autoinstall.agents.llm.tools.base import TypedTool
+from autoinstall.agents.llm.contract import AgentTool, Budget
 from autoinstall.agents.llm.tools.web import web_tools
 from autoinstall.languages import language_of
 from autoinstall.models.contract import Message
@@ -19,7 +18,7 @@ from autoinstall.outputs.cleaning import clean
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
-from autoinstall.values import CommandResult, NonEmpty, Value
+from autoinstall.values import CommandResult, NonEmpty
 
 MAX_LAYOUT = 60
 """Entries of a checkout's top level that are named in a task."""
@@ -45,20 +44,7 @@ _ASK = """for ask in {asked}; do
 done"""
 _ASK_SECONDS = 30.0
 
-V = TypeVar("V", bound=Value)
-
 Line = Annotated[NonEmpty, Field(max_length=400)]
-
-
-class GiveUpAs(TypedTool[V]):
-    """Gives up with a form of the role's own; what was filled in ends up in `desk.submitted`."""
-
-    def __init__(self, form: type[V], description: str) -> None:
-        super().__init__("give_up", form, description=description)
-
-    def carry_out(self, arguments: V, desk: Desk) -> Observation:
-        desk.submitted = arguments
-        return Observation(text="Given up.", stop=LoopStop.GAVE_UP)
 
 
 def with_web(tools: Sequence[AgentTool], settings: Settings) -> tuple[AgentTool, ...]:

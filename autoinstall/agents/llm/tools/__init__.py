@@ -2,12 +2,12 @@
 
 from autoinstall.agents.llm.contract import AgentTool
 from autoinstall.agents.llm.tools.bash import Bash
-from autoinstall.agents.llm.tools.ending import GiveUp, GiveUpArguments, Submit
+from autoinstall.agents.llm.tools.ending import GiveUp, Submit
 from autoinstall.agents.llm.tools.environment import DeclareMock, SetEnv, StartService, StartSidecar
 from autoinstall.agents.llm.tools.reading import ListFiles, ReadFile, SearchFiles
 from autoinstall.agents.llm.tools.writing import EditFile, WriteFile
 
-__all__ = ["GiveUp", "GiveUpArguments", "Submit", "exploring_tools", "installing_tools"]
+__all__ = ["GiveUp", "Submit", "exploring_tools", "installing_tools"]
 
 
 def exploring_tools() -> tuple[AgentTool, ...]:

@@ -1,13 +1,11 @@
 """Tools that end the work."""
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
-
-from pydantic import Field
+from typing import TypeVar
 
 from autoinstall.agents.llm.contract import Desk, LoopStop, Observation
 from autoinstall.agents.llm.tools.base import TypedTool, failure
-from autoinstall.values import NonEmpty, Value
+from autoinstall.values import Value
 
 V = TypeVar("V", bound=Value)
 
@@ -32,16 +30,12 @@ class Submit(TypedTool[V]):
         return Observation(text="Handed in.", stop=LoopStop.SUBMITTED)
 
 
-class GiveUpArguments(Value):
-    reason: Annotated[NonEmpty, Field(description="what cannot be overcome, and how that was found out")]
+class GiveUp(TypedTool[V]):
+    """Ends the work without a result, with a form of the role's own; it ends up in `desk.submitted`."""
 
+    def __init__(self, form: type[V], description: str) -> None:
+        super().__init__("give_up", form, description=description)
 
-class GiveUp(TypedTool[GiveUpArguments]):
-    """Ends the work without a result."""
-
-    def __init__(self) -> None:
-        super().__init__("give_up", GiveUpArguments)
-
-    def carry_out(self, arguments: GiveUpArguments, desk: Desk) -> Observation:
+    def carry_out(self, arguments: V, desk: Desk) -> Observation:
         desk.submitted = arguments
-        return Observation(text=f"Gave up: {arguments.reason}", stop=LoopStop.GAVE_UP)
+        return Observation(text="Given up.", stop=LoopStop.GAVE_UP)

@@ -7,8 +7,8 @@ from pydantic import Field
 from autoinstall.agents.llm.contract import AgentTool, Desk, Observation
 from autoinstall.agents.llm.tools.base import TypedTool, failure
 from autoinstall.errors import SearchFailed
+from autoinstall.marking import FROM_THE_WEB, as_data
 from autoinstall.search.contract import SearchProvider
-from autoinstall.search.marking import as_data
 from autoinstall.search.pages import MAX_URL_CHARACTERS, PageReader
 from autoinstall.search.provider import search_provider
 from autoinstall.settings import Settings
@@ -39,7 +39,7 @@ class WebSearch(TypedTool[SearchArguments]):
         if not results:
             return Observation(text="Nothing was found. Try other or fewer words.")
         lines = [f"{number}. {hit.title}\n   {hit.url}\n   {hit.snippet}" for number, hit in enumerate(results, 1)]
-        return Observation(text=as_data("results", "\n".join(lines), query=arguments.query))
+        return Observation(text=as_data("\n".join(lines), "results", notice=FROM_THE_WEB, query=arguments.query))
 
 
 class PageArguments(Value):
@@ -66,7 +66,8 @@ class FetchPage(TypedTool[PageArguments]):
             return failure(str(error))
         if page.start and page.start >= page.characters:
             return failure(f"The page's text has {page.characters} characters only.")
-        text = as_data("page", page.text or "(no text)", url=page.url, title=page.title[:200])
+        shown = page.text.strip() or "(no text)"
+        text = as_data(shown, "page", notice=FROM_THE_WEB, url=page.url, title=page.title[:200])
         if page.end < page.characters:
             text += f"\n[characters {page.start} to {page.end} of {page.characters}; go on with start={page.end}]"
         elif page.incomplete:

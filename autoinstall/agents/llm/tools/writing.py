@@ -92,8 +92,7 @@ def _write(path: str, content: bytes, desk: Desk, *, executable: bool = False) -
 
 
 def warning(path: str, desk: Desk) -> str:
-    """What the model should know that wrote to `path`: verification compares what the commit has. A file that may
-    differ is noted."""
+    """What the model should know that wrote to `path`: verification compares what the commit has."""
     whole = posixpath.normpath(posixpath.join(WORKSPACE, path))
     relative = whole.removeprefix(f"{WORKSPACE}/")
     if relative == whole:
@@ -105,6 +104,4 @@ def warning(path: str, desk: Desk) -> str:
     table = integrity_table()
     if matches(relative, table.tests):
         return _TEST.format(path=relative)
-    if relative not in desk.modified:
-        desk.modified.append(relative)
     return "" if matches(relative, table.allowed) else _SOURCE.format(path=relative)
