@@ -43,6 +43,7 @@ class _Check:
         self._tracked = tracked
         self._owners = Owners(files, tracked)
         self._npm: dict[str, dict[str, object]] = {}
+        self._described: dict[str, frozenset[str]] = {}
 
     def complaint(self, root: str, name: str) -> str:
         """What is wrong with the package `name` in the directory `root`; empty where nothing is."""
@@ -51,15 +52,22 @@ class _Check:
         if kind == "symlink":
             return self._about_link(self._files.end(path))
         complaints = [self._by_record(record, root, name) for record in self._records(root)]
-        if "" in complaints or not self._is_importable(path, kind) or self._has_files_in(path):
+        if "" in complaints or (not complaints and f"{path}/package.json" in self._of_old_npm(root)):
+            return ""
+        if not self._is_importable(path, kind) or self._has_files_in(path):
             return ""
         if complaints:
             return complaints[0]
         if any(self._files.stat(f"{WORKSPACE}/{lock}") is not None for lock in _WITHOUT_RECORDS):
             return ""
-        # Up to its sixth version npm wrote into each package where it had it from.
-        by_old_npm = '"_resolved"' in self._files.text(f"{path}/package.json")
-        return "" if by_old_npm else "is a package that no package manager put there"
+        return "is a package that no package manager put there"
+
+    def _of_old_npm(self, root: str) -> frozenset[str]:
+        """Up to its sixth version npm wrote into each package where it had it from, and left no record of them all."""
+        if root not in self._described:
+            found = self._files.find(root, "-maxdepth", "3", "-name", "package.json", containing='"_resolved"')
+            self._described[root] = frozenset(path for path, _ in found)
+        return self._described[root]
 
     def _is_importable(self, path: str, kind: str) -> bool:
         if kind == "file":

@@ -210,10 +210,16 @@ def test_packages_that_no_manager_installed(
         {f"{NODE}/a": "-> .pnpm/a@1.0.0/node_modules/a", f"{NODE}/.pnpm/a@1.0.0/node_modules/a/package.json": "{}", f"{NODE}/.pnpm/lock.yaml": "a@1.0.0"},
         {f"{NODE}/a/package.json": "{}", f"{NODE}/.pnpm/lock.yaml": "packages:\n  a@1.0.0:\n"},
         {f"{NODE}/a/package.json": "{}", "/workspace/bun.lock": "x"},
-        {f"{NODE}/a/package.json": '{"_resolved": "https://registry/a.tgz"}'},
         {f"{NODE}/linked": "-> /usr/local/lib/node_modules/linked", "/usr/local/lib/node_modules/linked/package.json": "{}"},
     ],
 )  # fmt: skip
 def test_what_package_managers_leave(sandbox: ScriptedSandbox, check: Check, files: dict[str, str]) -> None:
     _put(sandbox, files)
     assert check().tampered == ()
+
+
+def test_packages_of_an_npm_that_leaves_no_record(sandbox: ScriptedSandbox, check: Check) -> None:
+    described = f"{NODE}/a/package.json"
+    _put(sandbox, {described: '{"_resolved": "https://registry/a.tgz"}', f"{NODE}/fake/index.js": "x"})
+    sandbox._provider.default = f'{described}:  "_resolved": "https://registry/a.tgz"'
+    assert [found.path for found in check().tampered] == [f"{NODE}/fake"]
