@@ -32,7 +32,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 # Starting Prefect's own server for the first time migrates its database, which takes long on a small machine.
 export PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS ?= 300
 
-.PHONY: help setup engine base demo test lint types check unit format clean
+.PHONY: help setup engine base demo up down test lint types check unit format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -53,6 +53,12 @@ demo: base  ## a night over the sample repositories
 	@list=$$($(BIN)/python data/make_samples.py "$(CACHE)/samples" | tail -n 1); \
 	$(BIN)/autoinstall nightly --repositories "$$list" --data "$(DATA)" && \
 	echo "Open one:  $(BIN)/autoinstall environments --data $(DATA), then $(BIN)/autoinstall shell ID --data $(DATA)"
+
+up: base  ## Prefect's server, its UI and a worker on this machine, with the nightly schedule; prints the UI's address
+	@$(BIN)/python deployments/local.py up
+
+down: setup  ## stop what `make up` started
+	@$(BIN)/python deployments/local.py down
 
 lint: setup  ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -159,8 +159,8 @@ def ensure_image(record: EnvironmentRecord, provider: SandboxProvider) -> str:
         return provider.ensure_base(record.image).reference
     raise ImageUnavailable(
         f"The image {record.image or record.image_digest} of {record.environment_id} is not on this engine.",
-        hint="Environments move between machines through a registry: set AUTOINSTALL_ENGINE__REGISTRY where they are "
-        "built. An image can also be carried over by `docker save` and `docker load`.",
+        hint="Environments move between machines through a registry: set AUTOINSTALL_REGISTRY__REPOSITORY where they "
+        "are built. An image can also be carried over by `docker save` and `docker load`.",
     )
 
 

@@ -81,7 +81,7 @@ class EngineSettings(_Group):
         host: socket URL; empty means DOCKER_HOST, then the usual Docker and Podman sockets.
         timeout: seconds of one API call that is not itself a command.
         runtime: empty means the engine's default (runc); `runsc` is gVisor.
-        registry: where images are pushed to and bases are pulled from; empty means none.
+        registry: mirror that bases are pulled from before their own registry is asked; empty means none.
         min_free_mb: below it no new sandbox is started.
         block_private: keep sandboxes away from the host's own services, private networks and cloud metadata. What
             `pass_through` names stays reachable.
@@ -96,6 +96,43 @@ class EngineSettings(_Group):
     min_free_mb: int = 2048
     block_private: bool = True
     allow_hosts: tuple[str, ...] = ()
+
+
+class RegistrySettings(_Group):
+    """Where images of accepted environments are pushed, so that every host can open them.
+
+    Which registries the engine trusts, or reaches without TLS, is the engine's own configuration.
+
+    Attributes:
+        repository: registry and path, as in `registry.example.org/team/environments`; empty keeps images on the engine.
+        username, password: for that registry alone; empty means what `docker login` has left in ~/.docker/config.json.
+        seconds: how long a push may say nothing.
+    """
+
+    repository: Annotated[str, Field(pattern=r"^$|^[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)+$")] = ""
+    username: str = ""
+    password: SecretStr = SecretStr("")
+    seconds: Seconds = 600
+
+
+class OrchestrationSettings(_Group):
+    """How a night is spread over a work pool.
+
+    Attributes:
+        run_limit: Prefect's global concurrency limit that a repository holds a slot of while it is under way, on
+            whatever host; where Prefect has no limit of that name, none holds.
+        model_limit: likewise, one slot for each call to a model.
+        runs, model_calls: what the two are made with where they are absent; afterwards Prefect's own number counts.
+        lease_seconds: after a kill, how long until a slot is free again.
+        poll_seconds: between two looks at the runs of a night that other processes do.
+    """
+
+    run_limit: str = "autoinstall-runs"
+    model_limit: str = "autoinstall-model-calls"
+    runs: Count = 16
+    model_calls: Count = 32
+    lease_seconds: Annotated[float, Field(ge=60)] = 60
+    poll_seconds: Seconds = 5
 
 
 Family = Literal["rules", "llm"]
@@ -263,6 +300,8 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     pass_through: PassThrough = PassThrough()
     engine: EngineSettings = EngineSettings()
+    registry: RegistrySettings = RegistrySettings()
+    orchestration: OrchestrationSettings = OrchestrationSettings()
     agents: AgentSettings = AgentSettings()
     model: ModelSettings = ModelSettings()
     models: dict[str, ModelSettings] = Field(default_factory=dict)

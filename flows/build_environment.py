@@ -32,7 +32,7 @@ from autoinstall.values import GoalResult, Outcome, RepositorySpec
 from flows.reports import publish_repository_report
 from tasks.clone import clone, prepare_initial_state
 from tasks.goal_setting import propose_goals, run_baseline
-from tasks.publishing import publish_image, publish_rows
+from tasks.publishing import publish_image, publish_rows, push_image
 from tasks.runtime import current_runtime, use_runtime
 from tasks.selection import select_targets
 from tasks.setup import attempt_setup
@@ -175,7 +175,10 @@ def _accept(ledger: Ledger, attempt: SetupAttempt) -> None:
     with ledger.stage("quality"):
         ledger.quality = measure_quality(ledger, attempt)
     with ledger.stage("publishing"):
-        ledger.image = publish_image(ledger, attempt.snapshot, environment_id)
+        image = publish_image(ledger, attempt.snapshot, environment_id)
+        if ledger.settings.registry.repository:
+            image = push_image(ledger, image, environment_id)
+        ledger.image = image
 
 
 def _remove_image(attempt: SetupAttempt) -> None:

@@ -1,84 +1,77 @@
 """A list of repositories, a bounded number at a time."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
-from concurrent.futures import Future as ThreadFuture
 from dataclasses import replace
-from itertools import islice
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-from prefect import flow, get_run_logger, tags, task
+from prefect import flow, get_run_logger, tags
 from prefect import runtime as prefect_runtime
-from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterExpectedStartTime,
+)
 from prefect.client.schemas.objects import State
-from prefect.futures import PrefectConcurrentFuture
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Completed, Failed
-from prefect.task_runners import ThreadPoolTaskRunner
 
-from autoinstall.checkout import resolve, without_credentials
+from autoinstall.checkout import without_credentials
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import ensure_writable
-from autoinstall.errors import AutoinstallError
-from autoinstall.ledger import configuration_of
-from autoinstall.redaction import printable, redact, without_userinfo
+from autoinstall.redaction import printable, redact
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
-from flows.build_environment import build_environment, records_of, recover_lost_runs, run_name
+from flows.build_environment import records_of, recover_lost_runs
+from flows.dispatch import cancel_children, row_of_state, run_here, run_in_pool
+from flows.due import Done, due, with_outcome
 from flows.reports import NightReport, NightRow
 from tasks.runtime import current_runtime, use_runtime
 
-Done = frozenset[tuple[str, str, str]]
 
-
-@task(name="repository", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def build_one(name: str, spec: RepositorySpec, data: Location, night_id: str, done: Done) -> State[Any]:  # noqa: ARG001
-    """One repository of the night, as a flow run of its own; skipped where it was done before.
-
-    The state is the flow run's, so that a failure of infrastructure shows in the night's list too.
-    """
-    if done and _was_done(spec, done):
-        return Completed(name="Skipped", message="Done before at this commit with this configuration.", data=None)
-    return build_environment(spec, data=data, night_id=night_id, return_state=True)
-
-
-_BUILD_ONE: Any = build_one
-"""Without its signature: Prefect's runner types what a task *returns*, and takes a returned state for a coroutine."""
-
-
-def _was_done(spec: RepositorySpec, done: Done) -> bool:
-    settings = current_runtime().settings
-    try:
-        commit = resolve(spec, settings)
-    except AutoinstallError:
-        return False  # the run itself meets the same error, and makes a row of it
-    return (without_userinfo(spec.url), commit, configuration_of(spec, settings)) in done
-
-
-@flow(name="nightly", flow_run_name="nightly {repositories}", persist_result=False)
-def nightly(repositories: Path, data: Location | None = None, concurrency: int = 2, force: bool = False) -> State[Any]:
+@flow(name="nightly", flow_run_name="nightly {repositories}", persist_result=False, on_cancellation=[cancel_children])
+def nightly(
+    repositories: Path,
+    data: Location | None = None,
+    *,
+    concurrency: int = 2,
+    force: bool = False,
+    only: tuple[Outcome, ...] = (),
+    deployment: str = "",
+) -> State[Any]:
     """Build an environment of every repository of a list.
 
     Args:
         repositories: CSV, JSON Lines or Parquet file with url, ref and optional goals, base_image, env, limits.
-        data: directory of the datasets, or `s3://bucket/prefix`; None means the settings'.
-        concurrency: repositories under way at once.
-        force: also those whose commit was done before with the same configuration.
+            A branch is looked up every night, and built where its head is new.
+        data: Directory of the datasets, or `s3://bucket/prefix`; by default that of the settings.
+        concurrency: Repositories under way at once.
+        force: Do again what was done before at the same commit with the same configuration.
+        only: Only repositories whose last run ended in one of these ways, and those again whatever was done. With none
+            chosen, all.
+        deployment: Deployment that each repository becomes a run of, for any worker of its pool to take; empty does
+            them in the process of the night.
 
     Returns:
         A completed state, named Partial where infrastructure failed for some, or a failed one where it failed for all.
         Its result is a tuple of `NightRow`, in the order in which the repositories ended.
     """
+    if newer := newer_night():
+        return Completed(name="Superseded", message=f"The night of {newer} is done in its place.", data=())
     runtime = current_runtime()
     data = data or runtime.settings.data
     store = store_of(data, runtime.settings.storage)
     ensure_writable(store)
     specs, settings = without_credentials(read_list(repositories), runtime.settings)
+    if only:
+        specs = with_outcome(specs, store, only)
     night_id = str(prefect_runtime.flow_run.id)
-    done: Done = frozenset() if force else frozenset(done_keys(store))
+    done: Done = frozenset() if force or only else frozenset(done_keys(store))
     reaped = runtime.provider.reap()
     if reaped:
         get_run_logger().info("Removed what dead runs left: %s", reaped)
@@ -86,59 +79,49 @@ def nightly(repositories: Path, data: Location | None = None, concurrency: int =
     report = NightReport(night_id, total=len(specs))
     try:
         with use_runtime(replace(runtime, settings=settings)):
-            for spec, state in _run_all(specs, data, night_id, done, concurrency):
-                report.add(_row(spec, state))
+            wanted = due(specs, done, settings, report.add)
+            if deployment:
+                for spec, state, run_id in run_in_pool(wanted, data, night_id, concurrency, deployment):
+                    report.add(row_of_state(spec, state, run_id))
+                report.complete(store)
+            else:
+                for spec, state in run_here(wanted, data, night_id, concurrency):
+                    report.add(_row(spec, state))
     finally:
         report.finish()
     return _final_state(report)
 
 
-def _run_all(
-    specs: Sequence[RepositorySpec], data: Location, night_id: str, done: Done, concurrency: int
-) -> Iterator[tuple[RepositorySpec, State[Any]]]:
-    """Each repository with its final state, as they end; at most `concurrency` of them exist at once."""
-    waiting = iter(specs)
-    running: dict[ThreadFuture[Any], RepositorySpec] = {}
-    runner: ThreadPoolTaskRunner[Any]
-    with ThreadPoolTaskRunner(max_workers=concurrency) as runner:
-        try:
-            while True:
-                for spec in islice(waiting, concurrency - len(running)):
-                    parameters = {"name": run_name(spec.url), "spec": spec, "data": data, "night_id": night_id}
-                    future: PrefectConcurrentFuture[Any] = runner.submit(_BUILD_ONE, {**parameters, "done": done})
-                    running[future.wrapped_future] = spec
-                if not running:
-                    return
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                for thread in finished:
-                    yield running.pop(thread), thread.result()
-        except BaseException:
-            # The threads must not outlive the night: without their sandboxes they end at once.
-            current_runtime().provider.shutdown()
-            raise
+def newer_night() -> str | None:
+    """Where this run is one of several that a schedule missed, when the last of them is due; None for that one, and for
+    every run that somebody started by hand.
+
+    A schedule's runs wait for a worker. After days without one they would all be done, one after the other; the last
+    does for all of them.
+    """
+    with get_client(sync_client=True) as client:
+        this = client.read_flow_run(UUID(str(prefect_runtime.flow_run.id)))
+        if not this.auto_scheduled or this.deployment_id is None or this.expected_start_time is None:
+            return None
+        later = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(
+                deployment_id=FlowRunFilterDeploymentId(any_=[this.deployment_id]),
+                expected_start_time=FlowRunFilterExpectedStartTime(
+                    after_=this.expected_start_time + timedelta(seconds=1), before_=datetime.now(UTC)
+                ),
+            ),
+            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+        )
+    return next((str(run.expected_start_time) for run in later if run.auto_scheduled), None)
 
 
 def _row(spec: RepositorySpec, state: State[Any]) -> NightRow:
-    if state.name == "Skipped":
-        return NightRow(repository=printable(spec.url), ref=spec.ref, outcome=None, reason=state.message or "")
     try:
         row = records_of(state).repository
     except Exception as error:  # noqa: BLE001 - the boundary: a run that broke beyond its own handling is still a line
         reason = redact(f"{type(error).__name__}: {error}")
         return NightRow(repository=printable(spec.url), ref=spec.ref, outcome=Outcome.INFRASTRUCTURE, reason=reason)
-    return NightRow(
-        repository=row.repository,
-        ref=row.ref,
-        commit=row.commit,
-        outcome=row.outcome,
-        reason=row.reason,
-        environment_id=row.environment_id,
-        attempts=row.attempts,
-        seconds=row.seconds,
-        held_out_passed=row.held_out_passed,
-        held_out_total=row.held_out_total,
-        flow_run_id=row.flow_run_id,
-    )
+    return NightRow.of(row)
 
 
 def _final_state(report: NightReport) -> State[Any]:

@@ -1,7 +1,7 @@
 """What people see in the Prefect UI: progress and outcomes of a night, and a page for each repository."""
 
 from collections import Counter
-from typing import cast
+from typing import Self, cast
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -13,7 +13,9 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_UI_URL
 
 from autoinstall.datasets.location import Location
-from autoinstall.datasets.records import RunRecords
+from autoinstall.datasets.nights import RunFacts, facts_of_runs
+from autoinstall.datasets.records import RepositoryRecord, RunRecords
+from autoinstall.datasets.store import Store
 from autoinstall.values import Outcome, Value
 
 _OUTPUT_TAIL = 1500
@@ -34,6 +36,11 @@ class NightRow(Value):
     held_out_passed: int | None = None
     held_out_total: int | None = None
     flow_run_id: str | None = None
+
+    @classmethod
+    def of(cls, row: RepositoryRecord | RunFacts) -> Self:
+        """The line of a repository that has its row in the datasets."""
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
 
     @property
     def held_out(self) -> str:
@@ -66,6 +73,11 @@ class NightReport:
         """`5 verified, 1 mismatch, 2 skipped`, the most frequent first."""
         counts = Counter(row.outcome.value if row.outcome else "skipped" for row in self.rows)
         return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "nothing to do"
+
+    def complete(self, store: Store) -> None:
+        """Take from the datasets what other processes did: a flow run's state tells of the outcome alone."""
+        known = facts_of_runs(store, {row.flow_run_id for row in self.rows if row.flow_run_id})
+        self.rows = [NightRow.of(known[row.flow_run_id]) if row.flow_run_id in known else row for row in self.rows]
 
     def finish(self) -> None:
         """Publish the table."""

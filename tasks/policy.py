@@ -44,6 +44,9 @@ STAGE: dict[str, Any] = {
 }
 """Options of every stage's task. Results stay in memory: they hold whole trajectories, and the datasets keep those."""
 
+PATIENT: dict[str, Any] = {**STAGE, "retries": 6, "retry_delay_seconds": exponential_backoff(backoff_factor=5)}
+"""Options of a task that needs a service beyond the engine when all other work is done: waits five minutes for it."""
+
 
 def count_retry(ledger: Ledger) -> None:
     """Note in the ledger that this task runs again because of an infrastructure failure."""

@@ -1,4 +1,4 @@
-"""Stage 6: the image is named, and the rows are written."""
+"""Stage 6: the image is named and pushed, and the rows are written."""
 
 from prefect import task
 
@@ -8,7 +8,7 @@ from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import secrets_of, write_run
 from autoinstall.ledger import Ledger
 from autoinstall.sandbox.contract import Snapshot
-from tasks.policy import STAGE, count_retry
+from tasks.policy import PATIENT, STAGE, count_retry
 from tasks.runtime import current_runtime
 
 
@@ -17,6 +17,13 @@ def publish_image(ledger: Ledger, snapshot: Snapshot, environment_id: str) -> Sn
     """Name an accepted image, so that it stays."""
     count_retry(ledger)
     return current_runtime().provider.tag(snapshot, f"autoinstall/environment:{environment_id}")
+
+
+@task(name="push image", task_run_name="push image", **PATIENT)
+def push_image(ledger: Ledger, snapshot: Snapshot, environment_id: str) -> Snapshot:
+    """Give the image to every host, where the settings name a registry."""
+    count_retry(ledger)
+    return current_runtime().provider.push(snapshot, environment_id)
 
 
 @task(name="publish rows", task_run_name="publish rows", **STAGE)

@@ -139,6 +139,7 @@ def secrets_of(settings: Settings) -> tuple[str, ...]:
         found.update((value, value.rpartition(":")[2]))
     storage = settings.storage
     found.update(secret.get_secret_value() for secret in (storage.secret_key, storage.session_token))
+    found.add(settings.registry.password.get_secret_value())
     for proxy in (settings.pass_through.http_proxy, settings.pass_through.https_proxy):
         if match := re.match(r"[^/]*//([^/@]*)@", proxy):
             found.update((match[1], match[1].partition(":")[2]))

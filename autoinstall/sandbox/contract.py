@@ -254,6 +254,15 @@ class SandboxProvider(Protocol):
         """
         ...
 
+    def push(self, snapshot: Snapshot, tag: str) -> Snapshot:
+        """Push an image to the settings' registry, so that other hosts have it too; the snapshot that comes back is
+        named by its digest there. Without a registry it comes back as it was.
+
+        Raises:
+            RegistryRateLimited, EngineFailed: the registry did not take it.
+        """
+        ...
+
     def image_exists(self, reference: str) -> bool:
         """Whether the engine has the image (by id, digest or tag)."""
         ...

@@ -17,6 +17,7 @@ from autoinstall.redaction import redact
 from autoinstall.sandbox.builder import import_tarball, split_reference
 from autoinstall.sandbox.catalogue import Base
 from autoinstall.sandbox.engine import connect
+from autoinstall.sandbox.registry import credentials
 from autoinstall.settings import Settings
 
 PULL_SILENCE_SECONDS = 20
@@ -84,7 +85,8 @@ def pull(settings: Settings, reference: str) -> str:
     client = connect(settings, timeout=PULL_SILENCE_SECONDS)
     try:
         repository, tag = split_reference(reference)
-        for step in client.api.pull(repository, tag=tag, stream=True, decode=True):
+        login = credentials(settings, reference)
+        for step in client.api.pull(repository, tag=tag, stream=True, decode=True, auth_config=login):
             if "error" in step:
                 raise pull_error(reference, str(step["error"]))
         return str(client.images.get(reference).id)

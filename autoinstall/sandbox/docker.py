@@ -21,7 +21,7 @@ from autoinstall.errors import (
     SandboxLost,
     ServiceNotReady,
 )
-from autoinstall.sandbox import files, images, reaper, services, workspace
+from autoinstall.sandbox import files, images, reaper, registry, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
 from autoinstall.sandbox.contract import PathStat, Sandbox, SandboxSpec, Snapshot, TreeEntry, WorkspaceSource
@@ -372,6 +372,9 @@ class DockerProvider:
         if snapshot.reference not in (reference, snapshot.digest):
             self.remove_image(snapshot.reference)
         return snapshot.model_copy(update={"reference": reference})
+
+    def push(self, snapshot: Snapshot, tag: str) -> Snapshot:
+        return registry.push(self._settings, snapshot, tag) if self._settings.registry.repository else snapshot
 
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
         self._pool.settle()

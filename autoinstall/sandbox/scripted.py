@@ -350,6 +350,10 @@ class ScriptedProvider:
         self._images[reference] = self._images[snapshot.digest] = replace(image, snapshot=named)
         return named
 
+    def push(self, snapshot: Snapshot, tag: str) -> Snapshot:
+        del tag  # there is no registry
+        return snapshot
+
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
         del keep  # one process owns all of it, and it is alive
         return ()

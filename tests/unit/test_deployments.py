@@ -1,0 +1,91 @@
+"""The deployments that deployments/prefect.yaml describes."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+from prefect import Flow
+from prefect.server.schemas.schedules import CronSchedule
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.importtools import import_object
+
+from autoinstall.values import Outcome
+from deployments import apply
+
+DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load(apply.FILE.read_text())["deployments"]
+BY_NAME = {deployment["name"]: deployment for deployment in DEPLOYMENTS}
+
+
+def flow_of(deployment: dict[str, Any]) -> Flow[..., Any]:
+    return import_object(deployment["entrypoint"])
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=list(BY_NAME))
+def test_entry_points_are_modules_and_their_flows_take_the_parameters(deployment: dict[str, Any]) -> None:
+    assert ":" not in deployment["entrypoint"]  # with one, a worker would look for a file
+    flow = flow_of(deployment)
+    given = deployment.get("parameters", {})
+    assert set(given) <= set(parameter_schema(flow.fn).properties)
+    if given:
+        flow.validate_parameters(given)
+
+
+def test_what_is_applied_is_what_is_looked_for() -> None:
+    assert {f"{flow_of(one).name}/{one['name']}" for one in DEPLOYMENTS} == set(apply.DEPLOYMENTS)
+    assert {Path(apply.ROOT / name).is_file() for name in apply.FLOWS} == {True}
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=list(BY_NAME))
+def test_every_parameter_of_a_form_says_what_it_is(deployment: dict[str, Any]) -> None:
+    schema = parameter_schema(flow_of(deployment).fn)
+    silent = [name for name, field in schema.properties.items() if len(field.get("description", "")) < 10]
+    assert silent == []
+
+
+def test_outcomes_to_retry_are_chosen_from_a_list() -> None:
+    schema = parameter_schema(flow_of(BY_NAME["retry-failures"]).fn)
+    assert schema.properties["only"]["items"] == {"$ref": "#/definitions/Outcome"}
+    assert schema.definitions["Outcome"]["enum"] == list(Outcome)
+
+
+def test_nights_do_not_overlap_and_none_is_dropped_for_another() -> None:
+    assert BY_NAME["nightly"]["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [
+        ("Etc/UTC", date(2026, 3, 27)),
+        ("Europe/Berlin", date(2026, 3, 27)),
+        ("Europe/Berlin", date(2026, 10, 23)),
+        ("America/New_York", date(2026, 3, 6)),
+        ("America/New_York", date(2026, 10, 30)),
+        ("Australia/Lord_Howe", date(2026, 4, 3)),  # by half an hour
+    ],
+)
+@pytest.mark.parametrize("cron", ["", "30 2 * * *"])
+def test_every_night_is_due_once_whenever_the_clocks_change(zone: str, cron: str, first: date) -> None:
+    """The server asks for the next dates again and again, so every moment to ask at has to give the same ones."""
+    (schedule,) = BY_NAME["nightly"]["schedules"]
+    due = CronSchedule(cron=cron or schedule["cron"], timezone=zone)
+    begin = datetime(first.year, first.month, first.day, tzinfo=UTC)
+
+    async def dates() -> set[datetime]:
+        found: set[datetime] = set()
+        for minutes in range(0, 4 * 24 * 60, 30):
+            found |= set(await due.get_dates(n=1, start=begin + timedelta(minutes=minutes)))
+        return {moment.astimezone(UTC) for moment in found}
+
+    nights = Counter(moment.astimezone(ZoneInfo(zone)).date() for moment in asyncio.run(dates()))
+    assert len(nights) >= 4
+    assert set(nights.values()) == {1}
+
+
+def test_the_schedule_names_its_zone() -> None:
+    (schedule,) = BY_NAME["nightly"]["schedules"]
+    assert ZoneInfo(schedule["timezone"])
