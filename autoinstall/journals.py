@@ -13,16 +13,20 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from autoinstall.agents.llm.recording import chat_message
 from autoinstall.datasets.location import Location
-from autoinstall.datasets.records import RepositoryRecord, RunRecords, TrajectoryRecord
-from autoinstall.datasets.store import store_of
-from autoinstall.datasets.writer import has_run, secrets_of, write_run
+from autoinstall.datasets.records import RepositoryRecord, RunRecords, TrajectoryRecord, new_environment_id
+from autoinstall.datasets.schemas import Dataset
+from autoinstall.datasets.store import Store, store_of
+from autoinstall.datasets.writer import file_name, has_run, secrets_of, write_run
 from autoinstall.errors import AutoinstallError, StorageFailed
+from autoinstall.liveness import is_dead
 from autoinstall.models.contract import Message
-from autoinstall.sandbox.labels import Process, current_process
+from autoinstall.sandbox.labels import ENVIRONMENT_REPOSITORY, current_process
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, Role, Trajectory, Usage, Value
 
@@ -171,10 +175,12 @@ def recover_journals(cache: Path, alive: Callable[[str], bool] | None = None) ->
     Args:
         alive: whether the process that a head names may still be at work; by default as the engine's reaper sees it.
     """
-    alive = alive or _may_be_alive
+    alive = alive or (lambda process: not is_dead(process, cache))
     for path in sorted((cache / "journals").glob("*.json")):
         try:
             head = RunHead.model_validate_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue  # somebody else has just dealt with it
         except (OSError, ValidationError) as error:
             _logger.warning("%s is left alone: %s", path, error)
             continue
@@ -182,10 +188,17 @@ def recover_journals(cache: Path, alive: Callable[[str], bool] | None = None) ->
             yield head, _records(cache, head)
 
 
-def write_lost_runs(settings: Settings, alive: Callable[[str], bool] | None = None) -> tuple[str, ...]:
+def write_lost_runs(
+    settings: Settings,
+    alive: Callable[[str], bool] | None = None,
+    discard: Callable[[str], None] = lambda _: None,
+) -> tuple[str, ...]:
     """Give every run that `recover_journals` finds its rows, and remove its journals; the ids of those runs.
 
     A run whose rows cannot be written now keeps its journals, and the next start tries again.
+
+    Args:
+        discard: is told the name that the image of such a run would have, for one that was named and never got a row.
     """
     written: list[str] = []
     for head, records in recover_journals(settings.cache, alive):
@@ -193,14 +206,28 @@ def write_lost_runs(settings: Settings, alive: Callable[[str], bool] | None = No
         try:
             # One that was killed while it cleaned up has its rows already, and they say more.
             store = store_of(head.data, settings.storage)
-            if not has_run(store, run_id):
+            if not _is_written(store, run_id):
                 write_run(store, records, secrets=secrets_of(settings))
                 written.append(run_id)
+                if head.row.commit:
+                    name = new_environment_id(head.row.repository, head.row.commit, run_id)
+                    discard(f"{ENVIRONMENT_REPOSITORY}:{name}")
         except AutoinstallError as error:
             _logger.warning("The rows of the interrupted run %s are not written yet: %s", run_id, error)
             continue
         remove_journals(settings.cache, run_id)
     return tuple(written)
+
+
+def _is_written(store: Store, run_id: str) -> bool:
+    """Whether all rows of a run are there. That of its environment is the last one, and a verified run without it is
+    none."""
+    name = file_name(run_id)
+    rows = store.read(f"{Dataset.REPOSITORIES}/{name}") if has_run(store, run_id) else None
+    if rows is None:
+        return False
+    (outcome,) = pq.read_table(pa.BufferReader(rows), columns=["outcome"]).column(0).to_pylist()
+    return outcome != Outcome.VERIFIED or store.exists(f"{Dataset.ENVIRONMENTS}/{name}")
 
 
 def _records(cache: Path, head: RunHead) -> RunRecords:
@@ -274,11 +301,6 @@ def _open_private(path: str, flags: int) -> int:
 
 def _head_path(cache: Path, run_id: str) -> Path:
     return cache / "journals" / f"{run_id}.json"
-
-
-def _may_be_alive(process: str) -> bool:
-    known = Process.parse(process)
-    return known is None or not known.is_dead()
 
 
 def _not_written(path: Path, error: OSError) -> StorageFailed:

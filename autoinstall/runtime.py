@@ -1,7 +1,8 @@
 """What a process needs to build environments: its settings, where sandboxes come from, and who plays which role."""
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autoinstall import agents
 from autoinstall.agents.contract import GoalSetter, Installer, Judge
@@ -16,6 +17,7 @@ class Runtime:
 
     Attributes:
         installer: attempt number (1-based) → the agent that makes it.
+        ended: set once somebody has asked for the end; what fails from then on was cancelled.
     """
 
     settings: Settings
@@ -23,6 +25,12 @@ class Runtime:
     goal_setter: GoalSetter
     installer: Callable[[int], Installer]
     judge: Judge
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def end(self) -> None:
+        """Close every sandbox, whichever thread has it, so that all that runs comes to its end."""
+        self.ended.set()
+        self.provider.shutdown()
 
 
 def build_runtime(settings: Settings) -> Runtime:

@@ -252,6 +252,18 @@ class StorageSettings(_Group):
     retries: Annotated[int, Field(ge=0)] = 3
 
 
+class NightSettings(_Group):
+    """How a night bears what goes wrong around it.
+
+    Attributes:
+        recoveries: how often a night whose process died is started again.
+        recovery_hours: a night that began longer ago is not.
+    """
+
+    recoveries: Annotated[int, Field(ge=0)] = 3
+    recovery_hours: Annotated[float, Field(gt=0)] = 24
+
+
 class VerificationSettings(_Group):
     """`attempts` each from the initial state; `runs` fresh containers that must agree; `control`: see `controls`."""
 
@@ -308,6 +320,7 @@ class Settings(BaseSettings):
     search: SearchSettings = SearchSettings()
     verification: VerificationSettings = VerificationSettings()
     storage: StorageSettings = StorageSettings()
+    night: NightSettings = NightSettings()
 
 
 @lru_cache(maxsize=1)

@@ -139,6 +139,28 @@ def nightly(
 
 
 @app.command()
+def recover(*, as_json: JsonOption = False, verbose: VerboseOption = False) -> None:
+    """Clean up after runs whose process was killed, say so in Prefect, and start nights of a deployment again.
+
+    Every night begins with this. Exits with 4 where the engine or Prefect does not answer.
+    """
+    with boundary(as_json=as_json):
+        settings = settings_for()
+        from autoinstall.sandbox.engine import connect
+        from cli.progress import flow_session
+
+        connect(settings).close()
+        with flow_session(verbose=verbose):
+            from flows.recovery import run_recover
+
+            found = run_recover(settings)
+        if as_json:
+            print_json(found.model_dump(mode="json"))
+        else:
+            out.print(str(found), markup=False)
+
+
+@app.command()
 def report(data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show what came out so far: outcomes, yield, cost."""
     with boundary(as_json=as_json):
@@ -276,7 +298,7 @@ def prune(
 
         client = connect(settings)
         try:
-            found = reap(client, dry_run=dry_run)
+            found = reap(client, settings.cache, dry_run=dry_run)
         finally:
             client.close()
         if as_json:

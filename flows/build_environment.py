@@ -17,18 +17,22 @@ from autoinstall.attempts import SetupAttempt
 from autoinstall.checkout import without_credentials
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import RunRecords
-from autoinstall.datasets.spool import keep_run_rows, write_kept_runs
+from autoinstall.datasets.spool import keep_run_rows
 from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError
-from autoinstall.journals import remove_journals, write_head, write_lost_runs
+from autoinstall.errors import Cancelled as Ended
+from autoinstall.journals import remove_journals, write_head
 from autoinstall.languages import language_of
 from autoinstall.ledger import Ledger
+from autoinstall.liveness import scratch
 from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.rows import repository_record, run_records
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
 from autoinstall.values import GoalResult, Outcome, RepositorySpec
+from flows.cancellation import is_alone, watching
+from flows.recovery import claim_run, clean_up
 from flows.reports import publish_repository_report
 from tasks.clone import clone, prepare_initial_state
 from tasks.goal_setting import propose_goals, run_baseline
@@ -63,22 +67,27 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
         A state that tells the outcomes apart in the UI: Verified or Discarded (both completed), Infrastructure or
         Unknown (both failed), Cancelled. Its result is the run's `RunRecords`, without trajectories.
     """
-    settings = current_runtime().settings
+    runtime = current_runtime()
+    settings = runtime.settings
     data = data or settings.data
     ensure_writable(store_of(data, settings.storage))
+    claim_run(settings)
     flow_run_id = str(prefect_runtime.flow_run.id)
-    if night_id is None:
-        recover_lost_runs(settings)
     ledger = Ledger(spec, settings, flow_run_id=flow_run_id, night_id=night_id)
-    directory = Path(tempfile.mkdtemp(prefix="run-", dir=_scratch(settings)))
+    write_head(settings.cache, data, repository_record(ledger))
+    directory = Path(tempfile.mkdtemp(prefix="run-", dir=scratch(settings.cache)))
     try:
         # Tags are the flow run's. For a task run with tags Prefect asks the server for slots, which takes seconds.
-        with TagsContext(current_tags=set()):
+        with watching(), TagsContext(current_tags=set()):
+            if is_alone():
+                get_run_logger().info("%s", clean_up(runtime))
             _run_stages(ledger, directory / "checkout", data)
     except AutoinstallError as error:
-        ledger.fail(error)
+        ledger.fail(Ended("The night was ended.") if runtime.ended.is_set() else error)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever broke, the repository becomes a row
         get_run_logger().exception("The run broke.")
+        ledger.fail(error)
+    except KeyboardInterrupt as error:
         ledger.fail(error)
     except BaseException as error:
         ledger.fail(error)
@@ -157,17 +166,6 @@ def _choose_goals(ledger: Ledger) -> None:
         rejected = (*rejected, *trivial)
 
 
-def recover_lost_runs(settings: Settings) -> None:
-    """Write the rows that could not be written before, and those of runs whose process was killed, from what their
-    agents had written by then."""
-    kept = write_kept_runs(settings)
-    if kept:
-        get_run_logger().info("Wrote the rows of runs that the storage had not taken: %s", ", ".join(kept))
-    recovered = write_lost_runs(settings)
-    if recovered:
-        get_run_logger().info("Wrote the rows of runs that were killed: %s", ", ".join(recovered))
-
-
 def _accept(ledger: Ledger, attempt: SetupAttempt) -> None:
     environment_id = ledger.environment_id
     if attempt.snapshot is None or environment_id is None:
@@ -191,12 +189,6 @@ def _discard_images(ledger: Ledger) -> None:
     if ledger.image is None:
         for attempt in ledger.attempts:
             _remove_image(attempt)
-
-
-def _scratch(settings: Settings) -> Path:
-    path = settings.cache / "runs"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _final_state(records: RunRecords) -> State[Any]:

@@ -72,7 +72,7 @@ def run_here(
                     yield running.pop(thread), thread.result()
         except BaseException:
             # The threads must not outlive the night: without their sandboxes they end at once.
-            current_runtime().provider.shutdown()
+            current_runtime().end()
             raise
 
 

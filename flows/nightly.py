@@ -16,20 +16,22 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import State
 from prefect.client.schemas.sorting import FlowRunSort
-from prefect.states import Completed, Failed
+from prefect.states import Cancelled, Completed, Failed
 
 from autoinstall.checkout import without_credentials
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
-from autoinstall.datasets.store import store_of
+from autoinstall.datasets.store import Store, store_of
 from autoinstall.datasets.writer import ensure_writable
 from autoinstall.redaction import printable, redact
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
-from flows.build_environment import records_of, recover_lost_runs
+from flows.build_environment import records_of
+from flows.cancellation import watching
 from flows.dispatch import cancel_children, row_of_state, run_here, run_in_pool
 from flows.due import Done, due, with_outcome
+from flows.recovery import claim_run, recover_all
 from flows.reports import NightReport, NightRow
 from tasks.runtime import current_runtime, use_runtime
 
@@ -43,6 +45,7 @@ def nightly(
     force: bool = False,
     only: tuple[Outcome, ...] = (),
     deployment: str = "",
+    resumes: str | None = None,
 ) -> State[Any]:
     """Build an environment of every repository of a list.
 
@@ -56,9 +59,11 @@ def nightly(
             chosen, all.
         deployment: Deployment that each repository becomes a run of, for any worker of its pool to take; empty does
             them in the process of the night.
+        resumes: Id of a night that died, which this one completes. Left empty by people.
 
     Returns:
-        A completed state, named Partial where infrastructure failed for some, or a failed one where it failed for all.
+        A completed state, named Partial where infrastructure failed for some, or a failed one where it failed for all;
+        a cancelled one where somebody interrupted it.
         Its result is a tuple of `NightRow`, in the order in which the repositories ended.
     """
     if newer := newer_night():
@@ -68,17 +73,16 @@ def nightly(
     store = store_of(data, runtime.settings.storage)
     ensure_writable(store)
     specs, settings = without_credentials(read_list(repositories), runtime.settings)
+    claim_run(settings)
+    night_id = resumes or str(prefect_runtime.flow_run.id)
+    get_run_logger().info("%s", recover_all(runtime))
     if only:
-        specs = with_outcome(specs, store, only)
-    night_id = str(prefect_runtime.flow_run.id)
-    done: Done = frozenset() if force or only else frozenset(done_keys(store))
-    reaped = runtime.provider.reap()
-    if reaped:
-        get_run_logger().info("Removed what dead runs left: %s", reaped)
-    recover_lost_runs(settings)
+        # What a night that died had begun was cancelled with it.
+        specs = with_outcome(specs, store, (*only, Outcome.CANCELLED) if resumes else only)
+    done = _done(store, resumes, again=force or bool(only))
     report = NightReport(night_id, total=len(specs))
     try:
-        with use_runtime(replace(runtime, settings=settings)):
+        with use_runtime(replace(runtime, settings=settings)), watching():
             wanted = due(specs, done, settings, report.add)
             if deployment:
                 for spec, state, run_id in run_in_pool(wanted, data, night_id, concurrency, deployment):
@@ -87,9 +91,18 @@ def nightly(
             else:
                 for spec, state in run_here(wanted, data, night_id, concurrency):
                     report.add(_row(spec, state))
+    except KeyboardInterrupt:
+        return Cancelled(message=f"Interrupted. {report.summary()}", data=tuple(report.rows))
     finally:
         report.finish()
     return _final_state(report)
+
+
+def _done(store: Store, resumes: str | None, *, again: bool) -> Done:
+    """What is skipped; a night that does everything again still does nothing twice when it is completed."""
+    if again and resumes is None:
+        return frozenset()
+    return done_keys(store, night_id=resumes if again else None)
 
 
 def newer_night() -> str | None:

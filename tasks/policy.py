@@ -16,6 +16,7 @@ from autoinstall.errors import (
     QuotaExhausted,
 )
 from autoinstall.ledger import Ledger
+from tasks.runtime import current_runtime
 
 _POINTLESS = (EngineUnavailable, DiskFull, ImageUnavailable, QuotaExhausted, EndpointUnsuitable)
 """Infrastructure failures that seconds do not mend: they end the repository at once, and a later night tries again."""
@@ -23,6 +24,8 @@ _POINTLESS = (EngineUnavailable, DiskFull, ImageUnavailable, QuotaExhausted, End
 
 async def is_worth_retrying(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Whether the failure is infrastructure that may have passed. A verdict is never retried."""
+    if current_runtime().ended.is_set():
+        return False
     try:
         await state.aresult()
     except _POINTLESS:

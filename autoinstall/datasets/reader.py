@@ -115,22 +115,26 @@ def environment_from(row: Mapping[Any, Any] | pd.Series) -> EnvironmentRecord:
     return _record(Dataset.ENVIRONMENTS, row, EnvironmentRecord)
 
 
-def done_keys(data: DataPlace) -> frozenset[tuple[str, str, str]]:
+def done_keys(data: DataPlace, night_id: str | None = None) -> frozenset[tuple[str, str, str]]:
     """(repository, commit, configuration) of the runs that need not be done again.
 
     Repositories are spelt as `records.repository_key` spells them. Infrastructure failures and cancelled runs are
     not done, nor is a verified one whose environment's row was never written.
+
+    Args:
+        night_id: only those of that night.
 
     Raises:
         StorageFailed: a dataset cannot be read.
     """
     store = store_of(data)
     accepted = set(load_table(store, Dataset.ENVIRONMENTS, ["environment_id"]).column(0).to_pylist())
-    columns = ["repository", "commit", "configuration", "outcome", "environment_id"]
+    columns = ["repository", "commit", "configuration", "outcome", "environment_id", "night_id"]
     return frozenset(
         (row["repository"], row["commit"], row["configuration"] or "")
         for row in load_table(store, Dataset.REPOSITORIES, columns).to_pylist()
         if row["commit"]
+        and night_id in (None, row["night_id"])
         and row["outcome"] not in RETRIED_OUTCOMES
         and (row["outcome"] != Outcome.VERIFIED or row["environment_id"] in accepted)
     )

@@ -21,6 +21,7 @@ from autoinstall.errors import (
     SandboxLost,
     ServiceNotReady,
 )
+from autoinstall.liveness import hold
 from autoinstall.sandbox import files, images, reaper, registry, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
@@ -299,6 +300,7 @@ class DockerProvider:
         """
         with self._connecting:
             if self._client is None:
+                hold(self._settings.cache)  # before anything carries this process's label
                 self._client = connect(self._settings)
             return self._client
 
@@ -378,7 +380,7 @@ class DockerProvider:
 
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
         self._pool.settle()
-        report = reaper.reap(self.client, keep=keep)
+        report = reaper.reap(self.client, self._settings.cache, keep=keep)
         return (*report.containers, *report.networks, *report.images)
 
     def shutdown(self) -> None:

@@ -4,9 +4,11 @@ import contextlib
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoinstall.errors import EngineFailed
+from autoinstall.liveness import is_dead
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.labels import (
     ATTEMPT_REPOSITORY,
@@ -17,7 +19,6 @@ from autoinstall.sandbox.labels import (
     PROCESS,
     WORKSPACE_REPOSITORY,
     Kind,
-    Process,
 )
 from autoinstall.sandbox.network import remove_container
 from autoinstall.values import Value
@@ -50,6 +51,7 @@ class ReapReport(Value):
 
 def reap(
     client: "DockerClient",
+    cache: Path,
     *,
     keep: Collection[str] | None = None,
     live_owners: Collection[str] = (),
@@ -57,9 +59,10 @@ def reap(
     dry_run: bool = False,
 ) -> ReapReport:
     """Remove containers (with their anonymous volumes), networks and images of ours whose process is certainly dead:
-    one of this machine, by boot, pid and start time. What another host's process holds is left alone.
+    see `autoinstall.liveness`. What another host's process holds is left alone.
 
     Args:
+        cache: the directory by which processes tell each other that they live.
         keep: digests and references of environment images that somebody still needs, such as those that a dataset
             names. None keeps every accepted one; images of attempts that were never accepted go.
         live_owners: owners whose things stay whatever became of the process that made them.
@@ -69,11 +72,12 @@ def reap(
     Raises:
         EngineUnavailable: the engine does not answer.
     """
-    return _Reaper(client, frozenset(live_owners), dry_run).reap(keep, workspace_days)
+    return _Reaper(client, cache, frozenset(live_owners), dry_run).reap(keep, workspace_days)
 
 
 class _Reaper:
-    def __init__(self, client: "DockerClient", live_owners: frozenset[str], dry_run: bool) -> None:
+    def __init__(self, client: "DockerClient", cache: Path, live_owners: frozenset[str], dry_run: bool) -> None:
+        self._cache = cache
         self._api: Any = client.api  # the SDK's own annotations leave most of these calls out
         self._live_owners = live_owners
         self._dry_run = dry_run
@@ -86,8 +90,7 @@ class _Reaper:
         return ReapReport(containers=containers, networks=networks, images=images, failed=tuple(self._failed))
 
     def _is_abandoned(self, labels: Mapping[str, str]) -> bool:
-        process = Process.parse(labels.get(PROCESS, ""))
-        return process is not None and process.is_dead() and labels.get(OWNER) not in self._live_owners
+        return is_dead(labels.get(PROCESS, ""), self._cache) and labels.get(OWNER) not in self._live_owners
 
     def _containers(self) -> Iterator[str]:
         with engine_errors("list containers"):

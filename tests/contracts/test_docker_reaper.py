@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import docker
 import pytest
@@ -45,7 +46,7 @@ def killed_worker(image: str, owner: str) -> tuple[str, str, str]:
 
 
 def test_only_what_dead_processes_hold_is_removed(
-    provider: DockerProvider, workspace_image: Snapshot, engine: docker.DockerClient
+    provider: DockerProvider, workspace_image: Snapshot, engine: docker.DockerClient, tmp_path: Path
 ) -> None:
     container, reference, attempt = killed_worker(workspace_image.digest, "reaper-test")
     # A user's own container from one of our images, and what a worker on another host holds.
@@ -56,8 +57,8 @@ def test_only_what_dead_processes_hold_is_removed(
     foreign = engine.containers.create(workspace_image.digest, ["sleep", "1"], labels=foreign_labels)
     try:
         with provider.open(SandboxSpec(image=workspace_image.digest, purpose="test")) as live:
-            assert reap(engine, live_owners=["reaper-test"]).containers.count(container) == 0
-            report = reap(engine)
+            assert reap(engine, tmp_path, live_owners=["reaper-test"]).containers.count(container) == 0
+            report = reap(engine, tmp_path)
             assert container in report.containers
             assert f"{container}-net" in report.networks
             assert reference not in report.images
@@ -69,10 +70,10 @@ def test_only_what_dead_processes_hold_is_removed(
         users.remove(force=True)
         # Which environments are needed is the caller's to say.
         kept = {tag for image in engine.images.list() for tag in image.tags}
-        assert reference not in reap(engine, keep=kept).images
+        assert reference not in reap(engine, tmp_path, keep=kept).images
         # Podman names it with a registry in front.
         others = {tag for tag in kept if not tag.endswith(reference)}
-        assert reference in reap(engine, keep=others).images
+        assert reference in reap(engine, tmp_path, keep=others).images
         assert not provider.image_exists(reference)
         assert provider.image_exists(workspace_image.digest)
     finally:

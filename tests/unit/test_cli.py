@@ -418,7 +418,9 @@ def test_prune(monkeypatch, dry_run):
     asked = []
     found = ReapReport(containers=("autoinstall-x",), images=("autoinstall/environment:1",))
     monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: types.SimpleNamespace(close=list))
-    monkeypatch.setattr("autoinstall.sandbox.reaper.reap", lambda _client, *, dry_run: asked.append(dry_run) or found)
+    monkeypatch.setattr(
+        "autoinstall.sandbox.reaper.reap", lambda _client, _cache, *, dry_run: asked.append(dry_run) or found
+    )
     flags = ["--dry-run"] if dry_run else []
     done = cli("prune", *flags)
     assert done.exit_code == 0, done.output
@@ -430,7 +432,8 @@ def test_prune(monkeypatch, dry_run):
 
 def test_prune_says_what_would_not_go(monkeypatch):
     monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: types.SimpleNamespace(close=list))
-    monkeypatch.setattr("autoinstall.sandbox.reaper.reap", lambda _client, **_: ReapReport(failed=("x: in use",)))
+    found = ReapReport(failed=("x: in use",))
+    monkeypatch.setattr("autoinstall.sandbox.reaper.reap", lambda *_, **__: found)
     done = cli("prune")
     assert done.exit_code == 4
     assert "x: in use" in done.stderr
