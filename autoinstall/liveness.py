@@ -14,14 +14,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from autoinstall.sandbox.labels import Process, current_process
 
 KEPT_SECONDS = 7 * 86400.0
 """How long the file of a process that is gone stays, for what it left elsewhere to be found."""
 
-_held: dict[Path, IO[bytes]] = {}
+_held: dict[Path, int] = {}
+"""File descriptors that stay open, and so locked, as long as the process lives."""
+
 _holding = threading.Lock()
 
 
@@ -35,7 +36,7 @@ def hold(cache: Path) -> None:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = aside.open("wb")
+            file = os.open(aside, os.O_WRONLY | os.O_CREAT, 0o644)
             fcntl.flock(file, fcntl.LOCK_EX)
             aside.replace(path)  # only now, so that nobody finds it before it is locked
         except OSError:

@@ -187,8 +187,11 @@ def _remove_image(attempt: SetupAttempt) -> None:
 def _discard_images(ledger: Ledger) -> None:
     """Remove the images that no row will name: of an attempt that an error interrupted before it was published."""
     if ledger.image is None:
-        for attempt in ledger.attempts:
-            _remove_image(attempt)
+        try:
+            for attempt in ledger.attempts:
+                _remove_image(attempt)
+        except AutoinstallError as error:  # the run has its rows all the same; the reaper has the image later
+            get_run_logger().warning("An image is not removed yet: %s", error)
 
 
 def _final_state(records: RunRecords) -> State[Any]:

@@ -133,8 +133,8 @@ def run_recover(settings: Settings) -> Recovered:
         EngineUnavailable: no container engine answers.
     """
     with use_runtime(settings):
-        found: Recovered = recover(return_state=True).result()
-    return found
+        found: Any = recover(return_state=True).result()
+    return Recovered.model_validate(found)
 
 
 def end_dead_runs(client: SyncPrefectClient, settings: Settings) -> tuple[FlowRun, ...]:

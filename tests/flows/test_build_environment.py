@@ -248,8 +248,8 @@ def test_an_interrupted_run_is_a_row(
     make_runtime: MakeRuntime, repository: Path, provider: ScriptedProvider, data: Path
 ) -> None:
     provider.responses[INSTALL] = _interrupt
-    with use_runtime(make_runtime()), pytest.raises(KeyboardInterrupt):
-        build_environment(RepositorySpec(url=str(repository)), return_state=True)
+    state, records = build(make_runtime(), RepositorySpec(url=str(repository)))
+    assert (state.type.value, records.repository.code) == ("CANCELLED", "cancelled")
     assert list(pd.read_parquet(data / "repositories").outcome) == ["cancelled"]
     assert all(sandbox.closed for sandbox in provider.opened)
 

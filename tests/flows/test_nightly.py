@@ -110,8 +110,9 @@ def test_an_interrupted_night_closes_what_it_opened(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("flows.nightly.NightReport.add", interrupted)
-    with use_runtime(make_runtime()), pytest.raises(KeyboardInterrupt):
-        nightly(repositories, concurrency=1)
+    with use_runtime(make_runtime()):
+        state = nightly(repositories, concurrency=1, return_state=True)
+    assert state.type.value == "CANCELLED"
     assert provider.opened
     assert all(sandbox.closed for sandbox in provider.opened)
 

@@ -176,7 +176,7 @@ def test_a_night_that_somebody_ends_stops_at_once_and_says_cancelled(
     else:
         client.set_flow_run_state(run.id, Cancelling(message="Enough."))
     night.wait_for((night.place / "closed").exists)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 15  # 10 on a machine that does nothing else
 
     night.process.wait(timeout=60)
 
