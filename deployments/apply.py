@@ -26,8 +26,8 @@ from autoinstall.settings import get_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "deployments/prefect.yaml"
-DEPLOYMENTS = ("nightly/nightly", "nightly/retry-failures", "build-environment/repository")
-FLOWS = ("flows/nightly.py", "flows/build_environment.py", "autoinstall/values.py")
+DEPLOYMENTS = ("nightly/nightly", "nightly/retry-failures", "recover/recover", "build-environment/repository")
+FLOWS = ("flows/nightly.py", "flows/build_environment.py", "flows/recovery.py", "autoinstall/values.py")
 """Where the parameters' forms come from."""
 
 

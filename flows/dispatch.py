@@ -165,9 +165,14 @@ class _Pool:
 
 def cancel_children(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:  # noqa: ARG001
     """A night's hook: with the night, the runs that it left to other workers are cancelled, and those alone."""
+    cancel_children_of(flow_run.id)
+
+
+def cancel_children_of(night: UUID) -> None:
+    """Have the workers end what a night has left to them."""
     with get_client(sync_client=True) as client:
         unfinished = FlowRunFilterState(type=FlowRunFilterStateType(not_any_=[*TERMINAL_STATES]))
-        children = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run.id]), state=unfinished)
+        children = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[night]), state=unfinished)
         for child in _all_runs(client, children):
             if child.deployment_id is not None:
                 client.set_flow_run_state(child.id, Cancelling(message="The night was cancelled."))

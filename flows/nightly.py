@@ -29,7 +29,7 @@ from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
 from flows.build_environment import records_of
 from flows.cancellation import watching
-from flows.dispatch import cancel_children, row_of_state, run_here, run_in_pool
+from flows.dispatch import cancel_children, cancel_children_of, row_of_state, run_here, run_in_pool
 from flows.due import Done, due, with_outcome
 from flows.recovery import claim_run, recover_all
 from flows.reports import NightReport, NightRow
@@ -92,6 +92,7 @@ def nightly(
                 for spec, state in run_here(wanted, data, night_id, concurrency):
                     report.add(_row(spec, state))
     except KeyboardInterrupt:
+        cancel_children_of(UUID(str(prefect_runtime.flow_run.id)))
         return Cancelled(message=f"Interrupted. {report.summary()}", data=tuple(report.rows))
     finally:
         report.finish()

@@ -253,9 +253,9 @@ def _crashed_nights(client: SyncPrefectClient, settings: NightSettings) -> Itera
         sort=FlowRunSort.EXPECTED_START_TIME_DESC,
         limit=_PAGE,
     )
-    last: dict[tuple[str, str], FlowRun] = {}
+    last: dict[tuple[str, ...], FlowRun] = {}
     for night in nights:
-        last.setdefault((str(night.parameters.get("repositories")), str(night.parameters.get("data"))), night)
+        last.setdefault(tuple(str(night.parameters.get(name)) for name in ("repositories", "data", "only")), night)
     for night in last.values():
         if night.state is not None and night.state.is_crashed():
             yield night, sum(other.parameters.get("resumes") == _night_id(night) for other in nights)
