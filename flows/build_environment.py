@@ -36,6 +36,7 @@ from flows.recovery import claim_run, clean_up
 from flows.reports import publish_repository_report
 from tasks.clone import clone, prepare_initial_state
 from tasks.goal_setting import propose_goals, run_baseline
+from tasks.limits import in_run_slot
 from tasks.publishing import publish_image, publish_rows, push_image
 from tasks.runtime import current_runtime, use_runtime
 from tasks.selection import select_targets
@@ -115,6 +116,7 @@ def _publish(
     remove_journals(ledger.settings.cache, ledger.run_id)
 
 
+@in_run_slot
 def _run_stages(ledger: Ledger, directory: Path, data: Location) -> None:
     logger = get_run_logger()
     with ledger.stage("clone"):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from autoinstall.errors import BadInput, ModelUnavailable
 from autoinstall.models import structured
 from autoinstall.models.adaptation import Learned, Profile, Structured
+from autoinstall.models.admission import admitted
 from autoinstall.models.contract import FinishReason, Message, Reply, TokenUsage, Tool
 from autoinstall.models.conversation import check_conversation
 from autoinstall.models.decoding import decode, fresh_id
@@ -93,13 +94,14 @@ class OpenAIModel:
     ) -> Reply:
         """See `models.contract.Model.complete`."""
         check_conversation(messages)
-        started = time.monotonic()
-        ends = started + min(LONGEST, self._settings.total_seconds)
-        if deadline is not None:
-            ends = min(ends, deadline)
-        limit = max_output_tokens or self._settings.max_output_tokens
-        request = Request(messages=messages, tools=tools, schema=schema, max_output_tokens=limit)
-        reply = self._ask(request, ends)[0] if schema is None else self._ask_for_object(request, schema, ends)
+        with admitted():
+            started = time.monotonic()
+            ends = started + min(LONGEST, self._settings.total_seconds)
+            if deadline is not None:
+                ends = min(ends, deadline)
+            limit = max_output_tokens or self._settings.max_output_tokens
+            request = Request(messages=messages, tools=tools, schema=schema, max_output_tokens=limit)
+            reply = self._ask(request, ends)[0] if schema is None else self._ask_for_object(request, schema, ends)
         cost = cost_usd(reply.usage, self._settings.price)
         return reply.model_copy(update={"seconds": time.monotonic() - started, "cost_usd": cost})
 
