@@ -261,6 +261,7 @@ def trajectory_record(row: RepositoryRecord, sequence: int, run: AgentRun, outco
         outcome=run.outcome or outcome,
         messages=trajectory.messages,
         tools=trajectory.tools,
+        stop=trajectory.stop,
         **run.usage.model_dump(),
     )
 

@@ -307,13 +307,18 @@ class Role(StrEnum):
 
 
 class Trajectory(Value):
-    """The messages of one agent run, in the OpenAI chat format (content, tool_calls, tool results)."""
+    """The messages of one agent run, in the OpenAI chat format (content, tool_calls, tool results).
+
+    Attributes:
+        stop: why the agent stopped, in its family's words; empty where it did not come to an end, or does not say.
+    """
 
     role: Role
     agent: str
     model: str = ""
     messages: tuple[dict[str, Any], ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
+    stop: str = ""
 
 
 class StopReason(StrEnum):

@@ -37,7 +37,7 @@ from autoinstall.values import (
     Verdict,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 RETRIED_OUTCOMES = frozenset({Outcome.INFRASTRUCTURE, Outcome.CANCELLED})
 """Outcomes that say nothing of the repository: a later night tries it again."""
@@ -259,6 +259,8 @@ class TrajectoryRecord(Record):
         sequence: 0-based place among the run's trajectories.
         attempt: of the installer; None for other roles.
         outcome: how the attempt, or for other roles the run, ended; of an agent run that was interrupted, by what.
+        stop: why the agent itself stopped, in its family's words (`submitted`, `tokens`, `repetition`, …); empty where
+            it was interrupted, and for agents that do not say.
         shortened: a message was longer than the writer's cap and lost its middle.
     """
 
@@ -270,6 +272,7 @@ class TrajectoryRecord(Record):
     outcome: Outcome
     messages: tuple[dict[str, Any], ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
+    stop: str = ""
     shortened: bool = False
     seconds: float = 0.0
     steps: int = 0

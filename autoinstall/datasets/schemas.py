@@ -235,6 +235,7 @@ SCHEMAS: Mapping[Dataset, pa.Schema] = {
             ("outcome", _TEXT),
             ("messages", _TEXT),
             ("tools", _TEXT),
+            ("stop", _TEXT),
             ("shortened", _FLAG),
             *_USAGE,
             *_EXTRA,

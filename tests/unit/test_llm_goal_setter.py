@@ -125,6 +125,28 @@ def test_goals_that_stay_unusable_are_a_bad_proposal_after_a_bounded_number_of_t
     assert len(caught.value.model.requests) == MAX_SUBMISSIONS
 
 
+def test_goals_that_are_good_need_not_be_sent_again(tmp_path):
+    first = ten()
+    first[3]["command"] = "echo done"
+    again = says("", ("submit", {"goals": [goal(30)], "keep": [number for number in range(1, 11) if number != 4]}))
+    proposal, model = propose(tmp_path, [submit(first), again])
+    told = model.requests[1].messages[-1].content
+    assert "Goal 4 (echo done)" in told
+    assert "4. `echo done`" in told
+    assert [found.command for found in proposal.goals] == [
+        *(entry["command"] for number, entry in enumerate(first) if number != 3),
+        goal(30)["command"],
+    ]
+    assert proposal.trajectory.stop == "submitted"
+
+
+def test_what_was_never_proposed_cannot_be_kept(tmp_path):
+    early = says("", ("submit", {"goals": ten()[:9], "keep": [1]}))
+    proposal, model = propose(tmp_path, [early, submit(ten())])
+    assert "There was no goal 1 to keep." in model.requests[1].messages[-1].content
+    assert len(proposal.goals) == 10
+
+
 def test_rejected_goals_and_complaints_are_told_and_not_taken_again(tmp_path):
     trivial = Goal(command="make part-0", description="prints part 0 of it", category=Category.TEST)
     result = GoalResult(

@@ -10,7 +10,7 @@ from autoinstall.agents.contract import NO_JOURNAL, Journal, Judge, Repository
 from autoinstall.agents.llm.contract import Desk, LoopResult, LoopStop
 from autoinstall.agents.llm.drafts import GoalDraft, TryGoal
 from autoinstall.agents.llm.loop import run_loop
-from autoinstall.agents.llm.prompting import reading_of_descriptions, render
+from autoinstall.agents.llm.prompting import brief_command, reading_of_descriptions, render
 from autoinstall.agents.llm.recording import MeteredModel, start, trajectory_of
 from autoinstall.agents.llm.shared import (
     budget_of,
@@ -38,7 +38,13 @@ _AT_FAULT = frozenset({LoopStop.REPETITION, LoopStop.NO_CALLS, LoopStop.SANDBOX_
 
 
 class Goals(Value):
-    goals: tuple[GoalDraft, ...]
+    goals: Annotated[
+        tuple[GoalDraft, ...], Field(description="the goals; on handing in again, only those that are new")
+    ]
+    keep: Annotated[
+        tuple[int, ...],
+        Field(description="on handing in again: numbers of the goals of the time before that stay as they were"),
+    ] = ()
 
 
 class NoGoals(Value):
@@ -103,7 +109,7 @@ class LlmGoalSetter:
         _raise_without_goals(result, desk, checker)
         return Proposal(
             goals=checker.goals,
-            trajectory=trajectory_of(Role.GOAL_SETTER, self._model.name, result.messages, specs),
+            trajectory=trajectory_of(Role.GOAL_SETTER, self._model.name, result.messages, specs, result.stop),
             usage=result.usage,
         )
 
@@ -124,7 +130,8 @@ class LlmGoalSetter:
 
 
 _SUBMIT = """
-Hand in all {count} goals at once. They are checked, and what is wrong with them comes back to you."""
+Hand in all {count} goals at once. They are checked, and what is wrong with them comes back to you; then only \
+those that replace others need to be sent again."""
 
 _GIVE_UP = """
 End the work without goals: only where nothing in the repository could be set up or run, whatever is installed."""
@@ -149,9 +156,25 @@ class _Checker:
         """What is wrong, for the model; empty once it can be used, or once it was handed in too often."""
         del desk
         self._submissions += 1
-        self.goals = tuple(map(self._goal, submitted.goals))
-        self.complaint = "\n".join(filter(None, [check_proposal(self.goals, self._count), *self._complaints()]))
-        return "" if self._submissions >= MAX_SUBMISSIONS else self.complaint
+        unknown = [str(number) for number in submitted.keep if not 0 < number <= len(self.goals)]
+        kept = tuple(goal for number, goal in enumerate(self.goals, start=1) if number in submitted.keep)
+        self.goals = (*kept, *map(self._goal, submitted.goals))
+        complaints = [check_proposal(self.goals, self._count), *self._complaints()]
+        if unknown:
+            complaints.append(f"There was no goal {', '.join(unknown)} to keep.")
+        self.complaint = "\n".join(filter(None, complaints))
+        if not self.complaint or self._submissions >= MAX_SUBMISSIONS:
+            return ""
+        return f"{self.complaint}\n{self._numbered()}"
+
+    def _numbered(self) -> str:
+        """The goals by the numbers that they can be kept by."""
+        listing = "\n".join(
+            f"{number}. {brief_command(goal.command)}" for number, goal in enumerate(self.goals, start=1)
+        )
+        return (
+            f"So far there are:\n{listing}\nName the numbers of the good ones in `keep`, and send only the others anew."
+        )
 
     def _goal(self, draft: GoalDraft) -> Goal:
         path = draft.evidence_path.removeprefix("/workspace/").removeprefix("./")

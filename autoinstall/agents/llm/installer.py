@@ -153,7 +153,7 @@ class LlmInstaller:
             exhausted=isinstance(desk.submitted, Surrender) and desk.submitted.permanent,
             self_checked=result.stop is LoopStop.SUBMITTED and not checker.complaint,
             modified=checker.modified,
-            trajectory=trajectory_of(Role.INSTALLER, self._model.name, result.messages, specs),
+            trajectory=trajectory_of(Role.INSTALLER, self._model.name, result.messages, specs, result.stop),
             usage=result.usage,
         )
 

@@ -16,7 +16,9 @@ def start(journal: Journal, role: Role, model: Model, tools: Sequence[Tool]) -> 
     journal.begin(Trajectory(role=role, agent=FAMILY, model=model.name, tools=tuple(map(chat_tool, tools))))
 
 
-def trajectory_of(role: Role, model: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Trajectory:
+def trajectory_of(
+    role: Role, model: str, messages: Sequence[Message], tools: Sequence[Tool], stop: str = ""
+) -> Trajectory:
     """The conversation as records keep it."""
     return Trajectory(
         role=role,
@@ -24,6 +26,7 @@ def trajectory_of(role: Role, model: str, messages: Sequence[Message], tools: Se
         model=model,
         messages=tuple(map(chat_message, messages)),
         tools=tuple(map(chat_tool, tools)),
+        stop=stop,
     )
 
 
