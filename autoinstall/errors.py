@@ -12,6 +12,8 @@
     │   ├── RepositoryTooLarge   over the size or file limit of the settings
     │   ├── EmptyRepository      no commit at all
     │   ├── NothingToSetUp       no code that anything could be set up for on this platform
+    │   │   ├── NeedsGpu         … without a GPU, which no sandbox has
+    │   │   └── UnsupportedArch  … on this machine's processor: it is for another
     │   └── BadProposal          the goal-setter could not produce ten usable goals
     ├── Infrastructure           ours or the host's fault: retried, never charged to an agent (exit 4)
     │   ├── CloneTimeout         the remote stalled past the deadline
@@ -111,6 +113,14 @@ class EmptyRepository(RepositoryError):
 
 class NothingToSetUp(RepositoryError):
     code = "nothing_to_set_up"
+
+
+class NeedsGpu(NothingToSetUp):
+    code = "needs_gpu"
+
+
+class UnsupportedArch(NothingToSetUp):
+    code = "unsupported_arch"
 
 
 class BadProposal(RepositoryError):

@@ -20,7 +20,7 @@ from autoinstall.agents.llm.contract import journal_path
 from autoinstall.agents.llm.prompting import digest_of_prompts
 from autoinstall.attempts import SetupAttempt
 from autoinstall.datasets.records import new_environment_id, product_version
-from autoinstall.errors import AutoinstallError, Cancelled, Infrastructure
+from autoinstall.errors import AutoinstallError, Cancelled
 from autoinstall.journals import AgentRun, RunJournal, keep_run
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import Snapshot
@@ -80,11 +80,10 @@ def failure_of(error: BaseException) -> Failure:
     """The outcome that an error means for a repository; what is not ours to raise counts as infrastructure."""
     if isinstance(error, AutoinstallError):
         reason = redact(str(error))
-        if error.code in Outcome.__members__.values():
-            return Failure(outcome=Outcome(error.code), code=error.code, reason=reason)
-        if isinstance(error, Infrastructure):
-            return Failure(outcome=Outcome.INFRASTRUCTURE, code=error.code, reason=reason)
-        return Failure(outcome=Outcome.UNKNOWN, code=error.code, reason=reason)
+        # A kind of error that has no outcome of its own has that of the kind that it belongs to.
+        codes = (kind.code for kind in type(error).__mro__ if issubclass(kind, AutoinstallError))
+        outcome = next((Outcome(code) for code in codes if code in set(Outcome)), Outcome.UNKNOWN)
+        return Failure(outcome=outcome, code=error.code, reason=reason)
     if not isinstance(error, Exception):  # an interrupt, an exit, an orchestrator's signal to end
         return Failure(outcome=Outcome.CANCELLED, code=Cancelled.code, reason="The run was interrupted.")
     reason = redact(f"Unexpected {type(error).__name__}: {error}")

@@ -1,8 +1,8 @@
 """The rows that a run becomes, in the five datasets."""
 
-import platform
 from typing import Any
 
+from autoinstall.agents.hardware import architecture
 from autoinstall.attempts import SetupAttempt
 from autoinstall.datasets.records import (
     Agents,
@@ -25,7 +25,6 @@ from autoinstall.values import Limits, Usage
 OUTPUT_TAIL = 8000
 """Characters of a failing command's output that an `attempts` row keeps."""
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _IDENTITY = ("run_id", "flow_run_id", "night_id", "repository", "commit", "started_at", "finished_at")
 _SHARED = (
     *_IDENTITY,
@@ -96,7 +95,7 @@ def _environment(ledger: Ledger, repository: RepositoryRecord) -> EnvironmentRec
         environment_id=repository.environment_id or "",
         image_digest=image.digest if image else None,
         image_size_bytes=image.size_bytes if image else None,
-        platform=f"linux/{_ARCHITECTURES.get(platform.machine(), platform.machine())}",
+        platform=f"linux/{architecture()}",
         base_image=ledger.base.reference if ledger.base else None,
         base_digest=ledger.base.digest if ledger.base else None,
         start_script=start_script(report.recipe.services),

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from autoinstall.agents.contract import NO_JOURNAL, Journal, Judge, Repository
+from autoinstall.agents.hardware import check_hardware
 from autoinstall.agents.llm.contract import Desk, LoopResult, LoopStop
 from autoinstall.agents.llm.drafts import GoalDraft, TryGoal
 from autoinstall.agents.llm.loop import run_loop
@@ -21,7 +22,7 @@ from autoinstall.agents.llm.shared import (
     with_web,
 )
 from autoinstall.agents.llm.tools import GiveUp, Submit, exploring_tools
-from autoinstall.errors import BadProposal, BudgetExhausted, NothingToSetUp
+from autoinstall.errors import BadProposal, BudgetExhausted, NeedsGpu, NothingToSetUp, UnsupportedArch
 from autoinstall.models.contract import Model
 from autoinstall.proposals import check_proposal, normalised
 from autoinstall.sandbox.contract import Sandbox
@@ -34,6 +35,7 @@ MAX_SUBMISSIONS = 5
 
 MIN_CATEGORIES = 3
 MAX_SETUP = 2
+_LACKING: dict[str, type[NothingToSetUp]] = {"gpu": NeedsGpu, "architecture": UnsupportedArch}
 _AT_FAULT = frozenset({LoopStop.REPETITION, LoopStop.NO_CALLS, LoopStop.SANDBOX_BROKEN})
 
 
@@ -54,6 +56,10 @@ class NoGoals(Value):
     no_code: Annotated[
         bool, Field(description="nothing in the repository could be set up or run on Linux, whatever is installed")
     ]
+    hardware: Annotated[
+        Literal["none", "gpu", "architecture"],
+        Field(description="what nearly all of it needs and no sandbox here has: a GPU, or a processor of another kind"),
+    ] = "none"
 
 
 class LlmGoalSetter:
@@ -82,6 +88,7 @@ class LlmGoalSetter:
     ) -> Proposal:
         """As the contract says. Complaints come back to the model within the conversation, bounded."""
         settings = self._settings
+        check_hardware(tree)
         count = settings.verification.goals
         checker = _Checker(tree, count, rejected)
         ending = (Submit(Goals, _SUBMIT.format(count=count), checker.check), GiveUp(NoGoals, _GIVE_UP))
@@ -219,6 +226,8 @@ def _raise_without_goals(result: LoopResult, desk: Desk, checker: _Checker) -> N
         return
     if result.stop is LoopStop.GAVE_UP:
         reason = left.reason if isinstance(left, NoGoals) else result.detail
+        if isinstance(left, NoGoals) and left.hardware != "none":
+            raise _LACKING[left.hardware](f"The model found that the hardware is not there: {reason}")
         if isinstance(left, NoGoals) and left.no_code:
             raise NothingToSetUp(f"The model found nothing that could be set up: {reason}")
         raise BadProposal(f"The model gave up: {reason}", hint="Give the goals yourself with --goals.")

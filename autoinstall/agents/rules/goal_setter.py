@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import PurePosixPath
 
 from autoinstall.agents.contract import NO_JOURNAL, Journal, Repository
+from autoinstall.agents.hardware import check_hardware
 from autoinstall.agents.rules.choice import choose, normal_form
 from autoinstall.agents.rules.contract import Candidate, Context, Ecosystem, EvidenceCommand, Source
 from autoinstall.agents.rules.ecosystems import all_ecosystems
@@ -82,6 +83,7 @@ class RulesGoalSetter:
         """As the contract says; goals of `rejected`, and those whose command `complaint` quotes, are not repeated."""
         del journal
         started = time.monotonic()
+        check_hardware(tree)
         if reason := out_of_scope(tree):
             raise NothingToSetUp(reason)
         context = Context(repository=repository, tree=tree, findings=collect(tree))

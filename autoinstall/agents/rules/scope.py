@@ -17,7 +17,6 @@ _PORTABLE = frozenset(
     | {"pyproject.toml", "setup.py", "package.json", "Makefile", "makefile", "GNUmakefile", "pom.xml", "build.gradle"}
     | {"Package.swift", "Gemfile", "composer.json", "SConstruct", "BUILD.bazel", "build.gradle.kts"}
 )
-_KERNELS = frozenset({".cu", ".cuh", ".hip"})
 _TESTS = re.compile(r"(?i)(?:^|/)(?:tests?|spec|__tests__)/|(?:^|/)test_\w+\.|[._-](?:test|spec)\.\w+$|\.(?:bats|t)$")
 
 
@@ -40,7 +39,6 @@ def out_of_scope(tree: Tree) -> str:
         _windows_only,
         _apple_only,
         _firmware,
-        _gpu,
         _data_package,
         _documents,
     )
@@ -93,15 +91,6 @@ def _firmware(tree: Tree, _: Scope) -> str:
     sketch = next((path for path in tree.files if path.endswith(".ino")), "")
     if (tree.has("platformio.ini") or sketch) and not _portable_build(tree):
         return f"The repository is firmware ({sketch or 'platformio.ini'}): it needs a device."
-    return ""
-
-
-def _gpu(tree: Tree, table: Scope) -> str:
-    """Mostly kernels for a GPU: where they are a part beside other code, that other code may do without one."""
-    kernels = [path for path in tree.files if _suffix(path) in _KERNELS]
-    others = sum(_suffix(path) in table.code - table.markup - _KERNELS for path in tree.files)
-    if len(kernels) > others:
-        return f"The repository is made of GPU kernels ({kernels[0]} and {len(kernels) - 1} more): it needs a GPU."
     return ""
 
 
