@@ -12,6 +12,7 @@ import pytest
 from autoinstall.agents.llm.contract import AgentTool, Desk, Observation
 from autoinstall.agents.llm.observations import KEPT, remove_kept
 from autoinstall.agents.llm.tools import installing_tools
+from autoinstall.agents.llm.tools.hints import hint_table
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, WorkspaceSource
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.tree import Tree
@@ -145,6 +146,21 @@ def test_questions_end_at_once(desk: Desk) -> None:
         command="read -r -p 'Continue? ' answer; read -r x </dev/tty; git clone https://localhost:1/x.git /tmp/x",
     )
     assert time.monotonic() - begun < 20
+
+
+def test_what_a_distribution_refuses_comes_with_its_remedy(desk: Desk) -> None:
+    remedies = {hint.name: hint.text for hint in hint_table()}
+    # As on a Debian of its own: the default base lets its Python be installed into.
+    marker = (
+        "marker=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path(\"stdlib\"))')/EXTERNALLY-MANAGED"
+    )
+    pip = "/usr/bin/python3 -m pip install --no-index six"
+    observation = use(desk, "bash", command=f"{marker}; trap 'rm -f $marker' EXIT; touch $marker; {pip}")
+    assert remedies["pep668"] in observation.text
+    listed = "deb file:/nowhere buster main"
+    gone = f"echo '{listed}' > /tmp/gone.list && apt-get update -o Dir::Etc::SourceList=/tmp/gone.list "
+    observation = use(desk, "bash", command=f"{gone} -o Dir::Etc::SourceParts=/dev/null --error-on=any")
+    assert remedies["apt_end_of_life"] in observation.text
 
 
 def test_a_service_is_ready_and_recorded_or_its_log_is_told(desk: Desk) -> None:

@@ -10,6 +10,7 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 
+from autoinstall.agents.hardware import architecture
 from autoinstall.agents.llm.goal_setter import LlmGoalSetter
 from autoinstall.agents.llm.installer import LlmInstaller
 from autoinstall.agents.llm.judge import LlmJudge
@@ -59,6 +60,7 @@ def test_a_repository_becomes_an_environment(make_runtime: MakeRuntime, reposito
     assert (row.held_out_passed, row.held_out_total, row.offline_ok, row.needs_setup) == (7, 7, True, True)
     assert records.environment is not None
     assert records.environment.rebuild_ok is None
+    assert records.environment.platform == f"linux/{architecture()}"
     environments = pd.read_parquet(data / "environments")
     assert list(environments.environment_id) == [row.environment_id]
     assert len(pd.read_parquet(data / "goals")) == 10
