@@ -239,6 +239,8 @@ class StorageSettings(_Group):
         virtual_hosts: address a bucket as a host of its own (`bucket.endpoint`) and not as a path.
         connect_seconds, request_seconds: of one request.
         retries: after the first try.
+        compact_above: files with rows; where a night ends with more, they are put together. It goes for directories
+            too.
     """
 
     endpoint: str = ""
@@ -250,6 +252,7 @@ class StorageSettings(_Group):
     connect_seconds: Seconds = 10
     request_seconds: Seconds = 60
     retries: Annotated[int, Field(ge=0)] = 3
+    compact_above: Count = 1000
 
 
 class NightSettings(_Group):

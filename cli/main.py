@@ -214,6 +214,20 @@ def environments(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def compact(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Put the datasets' small files together; nights do so by themselves where there are many."""
+    with boundary(as_json=as_json):
+        settings = settings_for(data)
+        from autoinstall.datasets.compaction import compact as put_together
+
+        found = put_together(settings.data)
+        if as_json:
+            print_json(found.model_dump(mode="json"))
+        else:
+            out.print(f"{found.before} files with rows are {found.after} now.")
+
+
+@app.command()
 def shell(
     environment: IdArgument,
     command: Annotated[

@@ -19,10 +19,12 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Cancelled, Completed, Failed
 
 from autoinstall.checkout import without_credentials
+from autoinstall.datasets.compaction import compact_above
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.store import Store, store_of
 from autoinstall.datasets.writer import ensure_writable
+from autoinstall.errors import AutoinstallError
 from autoinstall.redaction import printable, redact
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
@@ -96,7 +98,19 @@ def nightly(
         return Cancelled(message=f"Interrupted. {report.summary()}", data=tuple(report.rows))
     finally:
         report.finish()
+    _compact(store, settings.storage.compact_above)
     return _final_state(report)
+
+
+def _compact(store: Store, files: int) -> None:
+    """Put the datasets' files together where there are many; what hinders that is no failure of the night."""
+    try:
+        done = compact_above(store, files)
+    except AutoinstallError as error:
+        get_run_logger().warning("The datasets are not compacted: %s", error)
+    else:
+        if done is not None:
+            get_run_logger().info("The datasets' %d files are %d now.", done.before, done.after)
 
 
 def _done(store: Store, resumes: str | None, *, again: bool) -> Done:

@@ -24,10 +24,13 @@ def storage_errors(location: Location, doing: Literal["read", "written"]) -> Ite
         DiskFull: there is no room.
         UnusableDirectory: there is no such bucket, or it refuses the credentials.
         StorageFailed: anything else.
+        FileNotFoundError: a file that is to be read is gone; that may mean that another has taken its place.
     """
     try:
         yield
     except (OSError, pa.ArrowException) as error:
+        if doing == "read" and isinstance(error, FileNotFoundError):
+            raise
         raise storage_error(location, error, doing) from error
 
 

@@ -3,19 +3,21 @@
 import json
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from autoinstall.datasets.evolution import conform, former_names, present, stored_schema
 from autoinstall.datasets.failures import storage_errors
+from autoinstall.datasets.lease import replacements
 from autoinstall.datasets.records import RETRIED_OUTCOMES, EnvironmentRecord, Record, RepositoryRecord
-from autoinstall.datasets.schemas import SCHEMAS, Dataset, from_row
-from autoinstall.datasets.store import DataPlace, store_of
+from autoinstall.datasets.schemas import Dataset, from_row
+from autoinstall.datasets.store import DataPlace, Store, store_of
 from autoinstall.errors import BadInput, StorageFailed
 from autoinstall.values import Outcome
 
@@ -40,19 +42,52 @@ def load_table(data: DataPlace, dataset: Dataset, columns: list[str] | None = No
     Raises:
         StorageFailed: a file cannot be read.
     """
-    schema = SCHEMAS[dataset]
     store = store_of(data)
-    paths = [file.path for file in store.files(dataset) if file.name.endswith(".parquet")]
+    paths = _current_files(store, dataset)
+    for _ in range(_TRIES):
+        try:
+            return _read(store, dataset, paths, columns)
+        except (FileNotFoundError, StorageFailed) as error:
+            # A file may be replaced by a compacted one between the listing and the reading of it, or while it is read.
+            listed, paths = paths, _current_files(store, dataset)
+            if isinstance(error, StorageFailed) and listed == paths:
+                raise
+    raise StorageFailed(f"The files of {store.location / dataset} change too fast to be read.", hint="Try again.")
+
+
+_TRIES = 10
+
+
+def _read(store: Store, dataset: Dataset, paths: list[str], columns: list[str] | None) -> pa.Table:
     with storage_errors(store.location / dataset, "read"):
-        if not paths:
-            table = schema.empty_table()
-            return table.select(columns) if columns else table
-        # The present schema comes first, so its columns lead; ones that only other versions have follow.
-        schemas = (pq.read_schema(path, filesystem=store.filesystem) for path in paths)
-        unified = pa.unify_schemas([schema, *schemas])
-        return ds.dataset(paths, schema=unified, format="parquet", filesystem=store.filesystem).to_table(
-            columns=columns
-        )
+        stored = _schemas(store, paths)
+        schema = present(dataset, stored)
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        alike: dict[pa.Schema, list[str]] = {}
+        for path, found in zip(paths, stored, strict=True):
+            alike.setdefault(found, []).append(path)
+        tables = [schema.empty_table().replace_schema_metadata(None)]
+        for found, group in alike.items():
+            rows = ds.dataset(group, schema=found, format="parquet", filesystem=store.filesystem)
+            wanted = former_names(dataset, schema.names, found) if columns is not None else None
+            tables.append(conform(rows.to_table(columns=wanted), dataset, schema).replace_schema_metadata(None))
+        return pa.concat_tables(tables)
+
+
+def _current_files(store: Store, dataset: Dataset) -> list[str]:
+    """The files whose rows are to be read, each row being in one of them. What is replaced is asked for before and
+    after the listing, so that whatever was replaced at its moment is known."""
+    before = replacements(store)
+    listed = [file.path for file in store.files(dataset) if file.name.endswith(".parquet")]
+    done = [found for found in before | replacements(store) if found.output in listed]
+    replaced = {path for found in done for path in found.inputs}
+    return [path for path in listed if path not in replaced]
+
+
+def _schemas(store: Store, paths: list[str]) -> list[pa.Schema]:
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda path: stored_schema(store, path), paths))
 
 
 def environments(data: DataPlace) -> tuple[EnvironmentRecord, ...]:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from autoinstall.datasets.location import Location
+from autoinstall.datasets.naming import file_name
 from autoinstall.datasets.records import RunRecords
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.store import store_of
-from autoinstall.datasets.writer import file_name, run_files, secrets_of, write_files
+from autoinstall.datasets.writer import run_files, secrets_of, write_files
 from autoinstall.errors import AutoinstallError, StorageFailed
 from autoinstall.settings import Settings
 from autoinstall.values import Value
@@ -80,7 +81,7 @@ def write_kept_runs(settings: Settings) -> tuple[str, ...]:
     for place, head in _kept(settings):
         files = {dataset: _content(place / f"{dataset}.parquet") for dataset in _ORDER}
         try:
-            write_files(store_of(head.data, settings.storage), head.run_id, files)
+            write_files(store_of(head.data, settings.storage), head.run_id, files, late=True)
         except AutoinstallError as error:
             _logger.warning("The rows of the run %s still wait in %s: %s", head.run_id, place, error)
             continue

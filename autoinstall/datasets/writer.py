@@ -5,27 +5,26 @@ write the same run, and writing a run again replaces its rows. The environment's
 else of the run is too.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from autoinstall.datasets.cleaning import Cleaner
+from autoinstall.datasets.compaction import MIN_AGE, compact, forget, holds
+from autoinstall.datasets.evolution import VERSION_KEY, file_schema
+from autoinstall.datasets.lease import finish_interrupted, leased
 from autoinstall.datasets.location import Location
-from autoinstall.datasets.records import Record, RunRecords
-from autoinstall.datasets.schemas import SCHEMAS, Dataset, to_row, to_table
+from autoinstall.datasets.naming import EMPTY_NAME, file_name
+from autoinstall.datasets.records import SCHEMA_VERSION, Record, RunRecords
+from autoinstall.datasets.schemas import Dataset, to_row, to_table
 from autoinstall.datasets.store import DataPlace, Store, store_of
 from autoinstall.settings import Settings
 from autoinstall.values import Value
 
 ROW_GROUP_BYTES = 128 * 2**20
-EMPTY_NAME = "0000-empty.parquet"
-"""A typed file without rows in each dataset, so that a directory opens before its first row. Sorted first, it also
-gives readers that take the first file's schema the newest one."""
-
-
 MIN_KEY = 8
 """Characters of a model endpoint's key. Shorter ones are the made-up words that servers of one's own take ("EMPTY",
 "ollama"); masking those would spoil whatever else is called so."""
@@ -55,8 +54,10 @@ def ensure_writable(data: DataPlace) -> None:
     """
     store = store_of(data)
     store.prepare(tuple(Dataset))
-    for dataset in Dataset:
-        _ensure_empty_file(store, dataset)
+    finish_interrupted(store)
+    if sum(_ensure_empty_file(store, dataset) for dataset in Dataset):
+        # The first use of a later version. Readers that know one schema for all files need it done now.
+        compact(store, min_age=timedelta(0))
 
 
 def write_run(data: DataPlace, records: RunRecords, *, secrets: Sequence[str] = ()) -> WrittenFiles:
@@ -71,7 +72,9 @@ def write_run(data: DataPlace, records: RunRecords, *, secrets: Sequence[str] = 
         DiskFull: there is no room; files already in place stay, and the same call may be made again.
         StorageFailed: any other failure to write.
     """
-    return write_files(data, records.repository.run_id, run_files(records, secrets=secrets))
+    row = records.repository
+    late = datetime.now(UTC) - row.finished_at >= MIN_AGE / 2
+    return write_files(data, row.run_id, run_files(records, secrets=secrets), late=late)
 
 
 def run_files(records: RunRecords, *, secrets: Sequence[str] = ()) -> Mapping[Dataset, pa.Buffer | None]:
@@ -91,8 +94,11 @@ def run_files(records: RunRecords, *, secrets: Sequence[str] = ()) -> Mapping[Da
     }
 
 
-def write_files(data: DataPlace, run_id: str, files: Mapping[Dataset, pa.Buffer | None]) -> WrittenFiles:
+def write_files(data: DataPlace, run_id: str, files: Mapping[Dataset, pa.Buffer | None], *, late: bool) -> WrittenFiles:
     """Put the files of `run_files` into their places.
+
+    Args:
+        late: the run is over so long that its rows, if they were written before, may be in a compacted file.
 
     Raises:
         As `write_run`.
@@ -100,6 +106,15 @@ def write_files(data: DataPlace, run_id: str, files: Mapping[Dataset, pa.Buffer 
     store = store_of(data)
     if not store.exists(*(f"{dataset}/{EMPTY_NAME}" for dataset in Dataset)):
         ensure_writable(store)
+    if not (late and has_run(store, run_id)):
+        return _put_files(store, run_id, files)
+    with leased(store) as lease:
+        written = _put_files(store, run_id, files)
+        forget(store, lease, run_id)
+    return written
+
+
+def _put_files(store: Store, run_id: str, files: Mapping[Dataset, pa.Buffer | None]) -> WrittenFiles:
     name = file_name(run_id)
     written: dict[str, Location] = {}
     for dataset, content in files.items():
@@ -117,13 +132,8 @@ def has_run(data: DataPlace, run_id: str) -> bool:
     Raises:
         StorageFailed: that cannot be told.
     """
-    return store_of(data).exists(f"{Dataset.REPOSITORIES}/{file_name(run_id)}")
-
-
-def file_name(run_id: str) -> str:
-    """Name of a run's file in every dataset: the run's id where that is a plain name, else a digest of it."""
-    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", run_id)
-    return f"run-{run_id if plain else hashlib.sha256(run_id.encode()).hexdigest()[:40]}.parquet"
+    store = store_of(data)
+    return store.exists(f"{Dataset.REPOSITORIES}/{file_name(run_id)}") or holds(store, run_id)
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
@@ -149,6 +159,7 @@ def secrets_of(settings: Settings) -> tuple[str, ...]:
 def parquet(table: pa.Table) -> pa.Buffer:
     """The content of a Parquet file with the rows of a table."""
     sink = pa.BufferOutputStream()
+    table = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
     with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
         for group in _row_groups(table):
             writer.write_table(group)
@@ -156,19 +167,22 @@ def parquet(table: pa.Table) -> pa.Buffer:
 
 
 def _row_groups(table: pa.Table) -> Iterator[pa.Table]:
-    """Slices of at most about `ROW_GROUP_BYTES`, one row at least, so that a reader's memory stays bounded."""
+    """Slices of at most about `ROW_GROUP_BYTES`, one row at least, so that a reader's memory stays bounded. Without rows
+    there is none: Hugging Face datasets cannot read such a one."""
     rows = max(1, int(table.num_rows * ROW_GROUP_BYTES / max(table.nbytes, ROW_GROUP_BYTES)))
-    yield table.slice(0, rows)
-    for start in range(rows, table.num_rows, rows):
+    for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
 
 
-def _ensure_empty_file(store: Store, dataset: Dataset) -> None:
+def _ensure_empty_file(store: Store, dataset: Dataset) -> bool:
+    """Whether there was one of another version."""
     path = f"{dataset}/{EMPTY_NAME}"
     content = store.read(path)
     try:
         current = None if content is None else pq.read_schema(pa.BufferReader(content))
     except pa.ArrowException:
         current = None
-    if current is None or not current.equals(SCHEMAS[dataset]):
-        store.put(path, parquet(SCHEMAS[dataset].empty_table()))
+    if current is None or not current.equals(file_schema(dataset), check_metadata=True):
+        store.put(path, parquet(file_schema(dataset).empty_table()))
+        return content is not None
+    return False
