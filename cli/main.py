@@ -166,16 +166,24 @@ def report(data: DataOption = None, as_json: JsonOption = False) -> None:
     with boundary(as_json=as_json):
         settings = settings_for(data)
         from autoinstall.datasets.comparison import compare_teams
+        from autoinstall.datasets.questions import frames_of
         from autoinstall.datasets.reader import repositories
         from autoinstall.datasets.schemas import Dataset
         from autoinstall.datasets.statistics import yield_statistics
+        from cli.report import answers, report_tables
 
         found = yield_statistics(settings.data)
         compared = compare_teams(settings.data)
+        asked = answers(frames_of(settings.data))
         if as_json:
             paths = {dataset.value: settings.data / dataset for dataset in Dataset}
             print_json(
-                {**found.model_dump(mode="json"), "comparison": compared.model_dump(mode="json"), "datasets": paths}
+                {
+                    **found.model_dump(mode="json"),
+                    "comparison": compared.model_dump(mode="json"),
+                    "tables": {answer.name: answer.records() for answer in asked},
+                    "datasets": paths,
+                }
             )
             return
         from cli import tables
@@ -183,9 +191,13 @@ def report(data: DataOption = None, as_json: JsonOption = False) -> None:
         if not found.total:
             out.print(f"Nothing ran yet with datasets in {settings.data}.", markup=False)
             return
-        out.print(tables.outcomes(repositories(settings.data)))
+        ended = repositories(settings.data)
+        if len(ended) > tables.MOST_LINES:
+            out.print(f"[dim]The last {tables.MOST_LINES} of {len(ended):,} repositories:[/]")
+        out.print(tables.outcomes(ended[-tables.MOST_LINES :]))
         out.print()
         out.print(tables.statistics(found))
+        out.print(report_tables(asked))
         if len(compared.teams) > 1:
             from cli.comparison import comparison
 

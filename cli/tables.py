@@ -19,6 +19,9 @@ from autoinstall.values import GoalResult, Outcome, Verdict
 if TYPE_CHECKING:
     from autoinstall.doctor import Check
 
+MOST_LINES = 50
+"""Repositories that `report` shows one by one."""
+
 UI_ADDRESS = "http://127.0.0.1:4200"
 
 _COLOURS = {Outcome.VERIFIED: "green", Outcome.INFRASTRUCTURE: "magenta", Outcome.CANCELLED: "magenta"}

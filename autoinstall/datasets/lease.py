@@ -144,5 +144,10 @@ def finish_interrupted(store: Store) -> None:
 
 
 def _replacement(store: Store, file: StoredFile) -> Replacement | None:
-    text = store.read(file.path)
+    try:
+        text = store.read(file.path)
+    except StorageFailed:
+        if store.exists(file.path):
+            raise
+        return None  # it went while it was read
     return Replacement.model_validate_json(text) if text else None

@@ -88,10 +88,10 @@ def yield_statistics(data: DataPlace) -> YieldStatistics:
     return statistics_of(load(data, Dataset.REPOSITORIES))
 
 
-def latest(repositories: pd.DataFrame) -> pd.DataFrame:
-    """The last run of each (repository, commit, configuration), oldest first."""
+def latest(repositories: pd.DataFrame, *more: str) -> pd.DataFrame:
+    """The last run of each (repository, commit, configuration), oldest first; by `more` columns too where given."""
     ordered = repositories.sort_values("finished_at", kind="stable")
-    return ordered.drop_duplicates(["repository", "commit", "configuration"], keep="last")
+    return ordered.drop_duplicates(["repository", "commit", "configuration", *more], keep="last")
 
 
 def statistics_of(repositories: pd.DataFrame) -> YieldStatistics:

@@ -167,8 +167,8 @@ def parquet(table: pa.Table) -> pa.Buffer:
 
 
 def _row_groups(table: pa.Table) -> Iterator[pa.Table]:
-    """Slices of at most about `ROW_GROUP_BYTES`, one row at least, so that a reader's memory stays bounded. Without rows
-    there is none: Hugging Face datasets cannot read such a one."""
+    """Slices of at most about `ROW_GROUP_BYTES`, one row at least, so that a reader's memory stays bounded. Without
+    rows there is none: Hugging Face datasets cannot read such a one."""
     rows = max(1, int(table.num_rows * ROW_GROUP_BYTES / max(table.nbytes, ROW_GROUP_BYTES)))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
