@@ -13,16 +13,15 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from autoinstall.agents.llm.recording import chat_message
 from autoinstall.datasets.location import Location
+from autoinstall.datasets.reader import load_table
 from autoinstall.datasets.records import RepositoryRecord, RunRecords, TrajectoryRecord, new_environment_id
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.store import Store, store_of
-from autoinstall.datasets.writer import file_name, has_run, secrets_of, write_run
+from autoinstall.datasets.writer import has_run, secrets_of, write_run
 from autoinstall.errors import AutoinstallError, StorageFailed
 from autoinstall.liveness import is_dead
 from autoinstall.models.contract import Message
@@ -222,12 +221,14 @@ def write_lost_runs(
 def _is_written(store: Store, run_id: str) -> bool:
     """Whether all rows of a run are there. That of its environment is the last one, and a verified run without it is
     none."""
-    name = file_name(run_id)
-    rows = store.read(f"{Dataset.REPOSITORIES}/{name}") if has_run(store, run_id) else None
-    if rows is None:
+    if not has_run(store, run_id):
         return False
-    (outcome,) = pq.read_table(pa.BufferReader(rows), columns=["outcome"]).column(0).to_pylist()
-    return outcome != Outcome.VERIFIED or store.exists(f"{Dataset.ENVIRONMENTS}/{name}")
+    # Its rows may be in a compacted file, and then only reading tells.
+    rows = load_table(store, Dataset.REPOSITORIES, ["run_id", "outcome"])
+    outcomes = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    if outcomes.get(run_id) != Outcome.VERIFIED:
+        return run_id in outcomes
+    return run_id in load_table(store, Dataset.ENVIRONMENTS, ["run_id"]).column(0).to_pylist()
 
 
 def _records(cache: Path, head: RunHead) -> RunRecords:

@@ -176,7 +176,8 @@ def cost_per_environment(repositories: pd.DataFrame, column: str) -> pd.DataFram
 def held_out_quality(repositories: pd.DataFrame) -> "pd.Series[float]":
     """The fraction of held-out goals that pass, for each environment where some were run."""
     last = latest(repositories)
-    return last.loc[last["verified"], "held_out"].dropna()
+    rates: pd.Series[float] = last.loc[last["verified"], "held_out"].dropna()
+    return rates
 
 
 def flakiness(attempts: pd.DataFrame) -> pd.DataFrame:
