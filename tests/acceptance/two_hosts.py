@@ -153,7 +153,11 @@ def workers(directory: Path, hosts: Sequence[Host]) -> Iterator[None]:
         for process in running:
             process.terminate()
         for process in running:
-            process.wait(60)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:  # nothing runs there any more
+                process.kill()
+                process.wait()
 
 
 def start_night(client: SyncPrefectClient, list_file: Path) -> FlowRun:
