@@ -261,10 +261,35 @@ class NightSettings(_Group):
     Attributes:
         recoveries: how often a night whose process died is started again.
         recovery_hours: a night that began longer ago is not.
+        repeats: how often a repository is done again, in the same night, after the engine, the disk, the storage or a
+            model's endpoint failed.
+        wait_seconds: how long a night waits for one of those before it ends without having done the rest.
+        poll_seconds: between two looks whether it may go on.
     """
 
     recoveries: Annotated[int, Field(ge=0)] = 3
     recovery_hours: Annotated[float, Field(gt=0)] = 24
+    repeats: Annotated[int, Field(ge=0)] = 1
+    wait_seconds: Seconds = 1800
+    poll_seconds: Seconds = 10
+
+
+class RetentionSettings(_Group):
+    """What `autoinstall prune` leaves.
+
+    Attributes:
+        environments: images of accepted environments that are kept of each repository, the newest; None keeps all.
+        environment_days: how long they are kept; None for ever. Both count only for `prune --retain`, since rows of the
+            datasets name these images.
+        workspace_days: how long the image of an initial state is kept, unless something uses it; a night makes it
+            again where it is wanted.
+        base_days: likewise for base images that the catalogue would build differently today.
+    """
+
+    environments: Count | None = None
+    environment_days: Annotated[float, Field(gt=0)] | None = None
+    workspace_days: Annotated[float, Field(ge=0)] = 14
+    base_days: Annotated[float, Field(ge=0)] = 30
 
 
 class VerificationSettings(_Group):
@@ -324,6 +349,7 @@ class Settings(BaseSettings):
     verification: VerificationSettings = VerificationSettings()
     storage: StorageSettings = StorageSettings()
     night: NightSettings = NightSettings()
+    retention: RetentionSettings = RetentionSettings()
 
 
 @lru_cache(maxsize=1)

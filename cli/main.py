@@ -313,18 +313,36 @@ _SHOWN_OF_TARGETS = {"command", "description", "exit_code", "verdict", "reason"}
 
 @app.command()
 def prune(
+    *,
+    data: DataOption = None,
+    retain: Annotated[
+        bool,
+        typer.Option("--retain", help="Remove images of environments beyond AUTOINSTALL_RETENTION__*, too."),
+    ] = False,
+    newest: Annotated[
+        int | None, typer.Option("--newest", min=1, help="With --retain: how many are kept of each repository.")
+    ] = None,
+    days: Annotated[float | None, typer.Option("--days", help="With --retain: how long each is kept.")] = None,
+    unnamed: Annotated[
+        bool,
+        typer.Option("--unnamed", help="Remove images of environments that no row of the datasets names, too."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove containers, networks and images that dead runs left behind; environments stay."""
-    with boundary(as_json=as_json):
-        settings = settings_for()
-        from autoinstall.sandbox.engine import connect
-        from autoinstall.sandbox.reaper import reap
+    """Remove what dead runs left behind, and images of initial states and bases that have not been wanted for long.
 
+    Environments stay, unless --retain or --unnamed says otherwise. Their rows stay in any case.
+    """
+    with boundary(as_json=as_json):
+        settings = settings_for(data)
+        from autoinstall.sandbox.engine import connect
+        from cli import pruning
+
+        chosen = pruning.choice(settings, retain=retain, newest=newest, days=days, unnamed=unnamed)
         client = connect(settings)
         try:
-            found = reap(client, settings.cache, dry_run=dry_run)
+            found = pruning.prune(client, settings, chosen, dry_run=dry_run)
         finally:
             client.close()
         if as_json:
@@ -336,7 +354,8 @@ def prune(
                     out.print(f"{kind[:-1]} {name} {verb}", markup=False)
             for failure in found.failed:
                 err.print(f"not removed: {failure}", markup=False)
-            out.print(f"{found.total} {verb}." if found.total else "There is nothing to remove.")
+            freed = "" if dry_run else f", {found.freed_bytes / 2**20:.0f} MiB freed"
+            out.print(f"{found.total} {verb}{freed}." if found.total else "There is nothing to remove.")
         raise typer.Exit(Exit.INFRASTRUCTURE if found.failed else Exit.OK)
 
 

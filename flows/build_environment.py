@@ -141,6 +141,8 @@ def _run_stages(ledger: Ledger, directory: Path, data: Location) -> None:
             _accept(ledger, attempt)
             return
         _remove_image(attempt)
+        # What fails on a full disk is not the agent's failure.
+        current_runtime().provider.check()
         if attempt.report.exhausted:
             logger.info("The installer knows nothing else to try.")
             number = next_by_another(ledger.settings, number)
@@ -199,7 +201,9 @@ def _discard_images(ledger: Ledger) -> None:
 def _final_state(records: RunRecords) -> State[Any]:
     row = records.repository
     result = records.model_copy(update={"trajectories": ()})
-    message = f"{row.outcome}: {row.reason}" if row.reason else str(row.outcome)
+    # The code is what a night in another process goes by.
+    parts = (row.outcome, row.code if row.outcome is Outcome.INFRASTRUCTURE else "", row.reason)
+    message = ": ".join(filter(None, parts))
     if row.outcome is Outcome.VERIFIED:
         return Completed(name="Verified", message=row.environment_id or "", data=result)
     if row.outcome is Outcome.CANCELLED:

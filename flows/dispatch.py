@@ -31,6 +31,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from autoinstall.datasets.location import Location
 from autoinstall.errors import BadInput
+from autoinstall.journals import INTERRUPTED
 from autoinstall.redaction import printable, redact
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
@@ -204,18 +205,23 @@ def repository_name(spec: RepositorySpec) -> str:
 def row_of_state(spec: RepositorySpec, state: State[Any], run_id: UUID) -> NightRow:
     """What the state of a run in another process tells of its outcome: `build_environment` puts it into the message."""
     word, _, reason = (state.message or "").partition(": ")
+    code = ""
     if state.name == "Verified":
         outcome, reason, environment = Outcome.VERIFIED, "", state.message
     elif word in Outcome.__members__.values():
         outcome, environment = Outcome(word), None
+        if outcome is Outcome.INFRASTRUCTURE:
+            code = reason.partition(": ")[0]
     else:
         # The process ended without a word, or the run never began.
         outcome = Outcome.CANCELLED if state.is_cancelled() else Outcome.INFRASTRUCTURE
+        code = INTERRUPTED if state.is_crashed() else ""
         reason, environment = redact(f"{state.name}: {state.message or 'no reason is known'}"), None
     return NightRow(
         repository=printable(spec.url),
         ref=spec.ref,
         outcome=outcome,
+        code=code,
         reason=reason,
         environment_id=environment,
         flow_run_id=str(run_id),

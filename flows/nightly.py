@@ -33,6 +33,7 @@ from flows.build_environment import records_of
 from flows.cancellation import watching
 from flows.dispatch import cancel_children, cancel_children_of, row_of_state, run_here, run_in_pool
 from flows.due import Done, due, with_outcome
+from flows.pacing import Pace
 from flows.recovery import claim_run, recover_all
 from flows.reports import NightReport, NightRow
 from tasks.runtime import current_runtime, use_runtime
@@ -64,8 +65,8 @@ def nightly(
         resumes: Id of a night that died, which this one completes. Left empty by people.
 
     Returns:
-        A completed state, named Partial where infrastructure failed for some, or a failed one where it failed for all;
-        a cancelled one where somebody interrupted it.
+        A completed state, named Partial where infrastructure failed for some, or a failed one where it failed for all,
+        or which is named Halted where the rest could not be begun; a cancelled one where somebody interrupted it.
         Its result is a tuple of `NightRow`, in the order in which the repositories ended.
     """
     if newer := newer_night():
@@ -85,21 +86,27 @@ def nightly(
     report = NightReport(night_id, total=len(specs))
     try:
         with use_runtime(replace(runtime, settings=settings)), watching():
-            wanted = due(specs, done, settings, report.add)
+            # Of workers elsewhere, the night sees no engine and no disk.
+            check = (lambda: None) if deployment else runtime.provider.check
+            pace = Pace(due(specs, done, settings, report.add), settings.night, check, report.note)
             if deployment:
-                for spec, state, run_id in run_in_pool(wanted, data, night_id, concurrency, deployment):
-                    report.add(row_of_state(spec, state, run_id))
+                for spec, state, run_id in run_in_pool(pace, data, night_id, concurrency, deployment):
+                    row = row_of_state(spec, state, run_id)
+                    if not pace.takes_again(spec, row):
+                        report.add(row)
                 report.complete(store)
             else:
-                for spec, state in run_here(wanted, data, night_id, concurrency):
-                    report.add(_row(spec, state))
+                for spec, state in run_here(pace, data, night_id, concurrency):
+                    row = _row(spec, state)
+                    if not pace.takes_again(spec, row):
+                        report.add(row)
     except KeyboardInterrupt:
         cancel_children_of(UUID(str(prefect_runtime.flow_run.id)))
         return Cancelled(message=f"Interrupted. {report.summary()}", data=tuple(report.rows))
     finally:
         report.finish()
     _compact(store, settings.storage.compact_above)
-    return _final_state(report)
+    return _final_state(report, pace.halted)
 
 
 def _compact(store: Store, files: int) -> None:
@@ -152,7 +159,10 @@ def _row(spec: RepositorySpec, state: State[Any]) -> NightRow:
     return NightRow.of(row)
 
 
-def _final_state(report: NightReport) -> State[Any]:
+def _final_state(report: NightReport, halted: str | None) -> State[Any]:
+    if halted is not None:
+        message = f"{report.left} of the repositories were not done: {halted} {report.summary()}."
+        return Failed(name="Halted", message=message, data=tuple(report.rows))
     failed = sum(row.outcome in (Outcome.INFRASTRUCTURE, Outcome.UNKNOWN) for row in report.rows)
     if failed and failed == len(report.rows):
         return Failed(message=report.summary(), data=tuple(report.rows))

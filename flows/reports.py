@@ -29,6 +29,7 @@ class NightRow(Value):
     ref: str | None = None
     commit: str | None = None
     outcome: Outcome | None
+    code: str = ""
     reason: str = ""
     environment_id: str | None = None
     attempts: int = 0
@@ -63,11 +64,21 @@ class NightReport:
     def add(self, row: NightRow) -> None:
         """Count one more repository."""
         self.rows.append(row)
+        self.note("")
+
+    def note(self, text: str) -> None:
+        """Say beside the progress what else is to be known now, such as what the night waits for."""
+        progress = f"{len(self.rows)} of {self._total} repositories: {self.summary()}"
         update_progress_artifact(
             self._progress,
             progress=100.0 * len(self.rows) / max(self._total, 1),
-            description=f"{len(self.rows)} of {self._total} repositories: {self.summary()}",
+            description=f"{progress}; {text}" if text else progress,
         )
+
+    @property
+    def left(self) -> int:
+        """Repositories that have not ended."""
+        return self._total - len(self.rows)
 
     def summary(self) -> str:
         """`5 verified, 1 mismatch, 2 skipped`, the most frequent first."""

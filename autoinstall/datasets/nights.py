@@ -18,6 +18,7 @@ class RunFacts(Value):
     ref: str | None
     commit: str | None
     outcome: Outcome
+    code: str
     reason: str
     environment_id: str | None
     attempts: int

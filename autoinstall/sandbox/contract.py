@@ -271,6 +271,15 @@ class SandboxProvider(Protocol):
         """Remove an image; one that is absent or in use is left alone without an error."""
         ...
 
+    def check(self) -> None:
+        """See whether sandboxes can be started now. Where disk is low, what nobody needs is removed first.
+
+        Raises:
+            EngineUnavailable: the engine does not answer.
+            DiskFull: too little room is left.
+        """
+        ...
+
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
         """Remove containers, networks and images that processes left which are certainly dead; the names of what went.
 

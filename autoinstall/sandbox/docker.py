@@ -49,6 +49,9 @@ CAPABILITIES = (
 STOP_SECONDS = 10
 """How long services may take to end before a commit."""
 
+LOW_DISK_WORKSPACE_DAYS = 1.0
+"""How old the image of an initial state must be for a low disk to cost it; a run that is under way needs its own."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -306,7 +309,7 @@ class DockerProvider:
 
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
-        self._make_room()
+        self.check()
         sandbox = self._pool.take(spec)
         try:
             sandbox.start()
@@ -325,7 +328,7 @@ class DockerProvider:
         return DockerSandbox(self.client, self._settings, spec, self._guard())
 
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
-        self._make_room()
+        self.check()
         locks = self._settings.cache / "locks"
         return workspace.build(self.client.api, base, source, labels=labels, locks=locks)
 
@@ -354,16 +357,12 @@ class DockerProvider:
                 self._egress = Egress(self.client, self._settings)
             return self._egress
 
-    def _make_room(self) -> None:
-        """Where disk is low, what dead runs left goes first.
-
-        Raises:
-            DiskFull: that was not enough.
-        """
+    def check(self) -> None:
+        """As the contract says. What goes is what dead runs left, and the initial states of earlier nights."""
         try:
             check_disk(self.client, self._settings)
         except DiskFull:
-            removed = self.reap()
+            removed = self._reap(workspace_days=LOW_DISK_WORKSPACE_DAYS)
             _logger.warning("Disk is low; removed what dead runs left: %s", ", ".join(removed) or "nothing")
             check_disk(self.client, self._settings)
 
@@ -379,8 +378,12 @@ class DockerProvider:
         return registry.push(self._settings, snapshot, tag) if self._settings.registry.repository else snapshot
 
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
+        return self._reap(keep=keep)
+
+    def _reap(self, **options: Any) -> tuple[str, ...]:
         self._pool.settle()
-        report = reaper.reap(self.client, self._settings.cache, keep=keep)
+        kept = {"workspace_days": self._settings.retention.workspace_days}
+        report = reaper.reap(self.client, self._settings.cache, **(kept | options))
         return (*report.containers, *report.networks, *report.images)
 
     def shutdown(self) -> None:

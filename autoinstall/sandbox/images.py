@@ -7,8 +7,10 @@ import fcntl
 import hashlib
 import logging
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import docker
 import requests
@@ -17,6 +19,7 @@ from docker.errors import DockerException
 from autoinstall.errors import EngineFailed, EngineUnavailable, ImageUnavailable, UnusableDirectory
 from autoinstall.redaction import redact
 from autoinstall.sandbox import debian_layer, interpreters
+from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.builder import KIND_LABEL, SILENCE_SECONDS, build_image, describe, flatten, pack, remove
 from autoinstall.sandbox.catalogue import Base, catalogue, recipe
 from autoinstall.sandbox.contract import Snapshot
@@ -68,6 +71,28 @@ def present_base(client: docker.DockerClient, settings: Settings, name: str | No
     if not plain or not _takes_interpreters(settings, base):
         return plain or None
     return describe(client, interpreters.reference(base, plain, settings))
+
+
+def outdated_bases(client: docker.DockerClient, settings: Settings) -> tuple[str, ...]:
+    """Base images that the catalogue would build differently today, and that are older than the settings keep them.
+
+    Raises:
+        EngineUnavailable, EngineFailed: the engine does not answer, or not as it should.
+    """
+    oldest = time.time() - settings.retention.base_days * 86400
+    with engine_errors("list base images"):
+        current = {
+            found.reference for base in catalogue().bases if (found := present_base(client, settings, base.name))
+        }
+        current |= {
+            _reference(base, debian)
+            for base in catalogue().bases
+            if (debian := debian_layer.find_debian(client, settings, base))
+        }
+        listed: Any = client.api.images(filters={"label": f"{KIND_LABEL}=base"})
+    tags = [tag for image in listed if int(image["Created"]) < oldest for tag in image.get("RepoTags") or ()]
+    ours = [tag.removeprefix("localhost/") for tag in tags]
+    return tuple(tag for tag in ours if tag.startswith(REPOSITORY.format(name="")) and tag not in current)
 
 
 def _ensure_reference(client: docker.DockerClient, settings: Settings, reference: str) -> Snapshot:

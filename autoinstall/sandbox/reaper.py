@@ -37,12 +37,16 @@ _logger = logging.getLogger(__name__)
 
 
 class ReapReport(Value):
-    """What was removed, by name; `failed` is what the engine would not remove, with its reason."""
+    """What was removed, by name; `failed` is what the engine would not remove, with its reason.
+
+    `freed_bytes` is by how much what the engine stores has shrunk: images share layers, so a name may cost nothing.
+    """
 
     containers: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    freed_bytes: int = 0
 
     @property
     def total(self) -> int:
@@ -54,8 +58,11 @@ def reap(
     cache: Path,
     *,
     keep: Collection[str] | None = None,
+    expired: Collection[str] = (),
     live_owners: Collection[str] = (),
     workspace_days: float = WORKSPACE_DAYS,
+    old_bases: Collection[str] = (),
+    measure: bool = False,
     dry_run: bool = False,
 ) -> ReapReport:
     """Remove containers (with their anonymous volumes), networks and images of ours whose process is certainly dead:
@@ -66,13 +73,27 @@ def reap(
         keep: digests and references of environment images that somebody still needs, such as those that a dataset
             names. None keeps every accepted one; images of attempts that were never accepted go.
         live_owners: owners whose things stay whatever became of the process that made them.
+        expired: ids of environments whose images go, whoever made them; every name that ends in such an id does.
         workspace_days: workspace images older than this go, unless something uses them.
+        old_bases: base images that go, unless something uses them.
+        measure: find out how much was freed, which takes the engine a moment.
         dry_run: only report what would be removed.
 
     Raises:
         EngineUnavailable: the engine does not answer.
     """
-    return _Reaper(client, cache, frozenset(live_owners), dry_run).reap(keep, workspace_days)
+    reaper = _Reaper(client, cache, frozenset(live_owners), dry_run)
+    before = _stored(client) if measure else 0
+    found = reaper.reap(keep, frozenset(expired), workspace_days, old_bases)
+    freed = before - _stored(client) if measure and found.total else 0
+    return found.model_copy(update={"freed_bytes": max(freed, 0)})
+
+
+def _stored(client: "DockerClient") -> int:
+    with engine_errors("measure what the engine stores"):
+        used: Any = client.api.df()
+    containers = sum(container.get("SizeRw") or 0 for container in used.get("Containers") or ())
+    return int(used.get("LayersSize") or 0) + int(containers)
 
 
 class _Reaper:
@@ -83,10 +104,19 @@ class _Reaper:
         self._dry_run = dry_run
         self._failed: list[str] = []
 
-    def reap(self, keep: Collection[str] | None, workspace_days: float) -> ReapReport:
+    def reap(
+        self,
+        keep: Collection[str] | None,
+        expired: frozenset[str],
+        workspace_days: float,
+        old_bases: Collection[str],
+    ) -> ReapReport:
         containers = tuple(self._containers())
         networks = tuple(self._networks())
-        images = tuple(self._images(keep, workspace_days))
+        images = (
+            *self._images(keep, expired, workspace_days),
+            *(name for base in old_bases for name in self._remove(base)),
+        )
         return ReapReport(containers=containers, networks=networks, images=images, failed=tuple(self._failed))
 
     def _is_abandoned(self, labels: Mapping[str, str]) -> bool:
@@ -114,19 +144,25 @@ class _Reaper:
                         self._api.remove_network(network["Id"])
                     yield network["Name"]
 
-    def _images(self, keep: Collection[str] | None, workspace_days: float) -> Iterator[str]:
+    def _images(self, keep: Collection[str] | None, expired: frozenset[str], workspace_days: float) -> Iterator[str]:
         with engine_errors("list images"):
             found = self._api.images(filters=_FILTERS)
         oldest = time.time() - workspace_days * 86400
         for image in found:
             tags = [_short(tag) for tag in image.get("RepoTags") or () if tag != "<none>:<none>"]
-            if self._is_leftover(image, tags, keep, oldest):
+            if past := [tag for tag in tags if tag.rpartition(":")[2] in expired]:
+                for reference in past:
+                    yield from self._remove(reference)
+            elif self._is_leftover(image, tags, keep, oldest):
                 # By tag where it has some: then one that somebody else tagged too stays theirs.
                 for reference in [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES] or [image["Id"]]:
-                    with self._noting(reference), engine_errors("remove an image"):
-                        if not self._dry_run:
-                            self._api.remove_image(reference)
-                        yield reference
+                    yield from self._remove(reference)
+
+    def _remove(self, reference: str) -> Iterator[str]:
+        with self._noting(reference), engine_errors("remove an image"):
+            if not self._dry_run:
+                self._api.remove_image(reference)
+            yield reference
 
     def _is_leftover(
         self, image: Mapping[str, Any], tags: list[str], keep: Collection[str] | None, oldest: float

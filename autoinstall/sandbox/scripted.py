@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from autoinstall.errors import Cancelled, EngineFailed, ImageUnavailable, SandboxLost, ServiceNotReady
+from autoinstall.errors import Cancelled, EngineFailed, ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
 from autoinstall.sandbox.contract import (
     WORKSPACE,
     PathStat,
@@ -244,6 +244,7 @@ class ScriptedProvider:
         opened: every sandbox, in the order of opening.
         prepared: what was prepared and is neither opened nor released.
         snapshots: every committed environment image, in order.
+        obstacle: what `check` raises.
     """
 
     def __init__(
@@ -266,6 +267,7 @@ class ScriptedProvider:
         self._images: dict[str, _Image] = {}
         self._numbers = itertools.count(1)
         self._shut_down = False
+        self.obstacle: Infrastructure | None = None
 
     def respond(self, call: Call) -> Answer:
         """The answer to a command."""
@@ -353,6 +355,10 @@ class ScriptedProvider:
     def push(self, snapshot: Snapshot, tag: str) -> Snapshot:
         del tag  # there is no registry
         return snapshot
+
+    def check(self) -> None:
+        if self.obstacle is not None:
+            raise self.obstacle
 
     def reap(self, keep: Collection[str] | None = None) -> tuple[str, ...]:
         del keep  # one process owns all of it, and it is alive

@@ -84,6 +84,27 @@ def test_only_what_dead_processes_hold_is_removed(
                 continue
 
 
+def test_an_expired_environment_goes_by_all_its_names_and_the_freed_bytes_are_told(
+    provider: DockerProvider, workspace_image: Snapshot, engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    """Though the process that made it lives."""
+    with provider.open(SandboxSpec(image=workspace_image.digest, purpose="test")) as sandbox:
+        sandbox.run("head -c 30000000 /dev/urandom > /opt/large")
+        made = provider.tag(sandbox.snapshot(), "autoinstall/environment:expired-0123")
+    engine.api.tag(made.digest, "registry.test/environments", "expired-0123")
+    try:
+        assert "expired-0123" in str(reap(engine, tmp_path, expired=["expired-0123"], dry_run=True).images)
+        assert provider.image_exists(made.reference)
+        assert reap(engine, tmp_path, expired=["another"]).images.count(made.reference) == 0
+        found = reap(engine, tmp_path, expired=["expired-0123"], measure=True)
+        assert {made.reference, "registry.test/environments:expired-0123"} <= set(found.images)
+        assert found.freed_bytes > 15_000_000
+        assert not provider.image_exists(made.digest)
+    finally:
+        provider.remove_image("registry.test/environments:expired-0123")
+        provider.remove_image(made.reference)
+
+
 def test_low_disk_starts_nothing_new(settings: Settings, workspace_image: Snapshot) -> None:
     no_room = settings.model_copy(update={"engine": settings.engine.model_copy(update={"min_free_mb": 10**9})})
     provider = DockerProvider(no_room)

@@ -413,27 +413,58 @@ def test_verify(monkeypatch, tmp_path, outcome, code):
 # --- prune, doctor
 
 
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_prune(monkeypatch, dry_run):
+@pytest.fixture
+def pruned(monkeypatch):
+    """What is asked of the engine."""
     asked = []
-    found = ReapReport(containers=("autoinstall-x",), images=("autoinstall/environment:1",))
+    found = ReapReport(containers=("autoinstall-x",), images=("autoinstall/environment:1",), freed_bytes=5 * 2**20)
     monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: types.SimpleNamespace(close=list))
     monkeypatch.setattr(
-        "autoinstall.sandbox.reaper.reap", lambda _client, _cache, *, dry_run: asked.append(dry_run) or found
+        "cli.pruning.prune", lambda _client, _settings, chosen, *, dry_run: asked.append((chosen, dry_run)) or found
     )
+    return asked
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_prune(pruned, dry_run):
     flags = ["--dry-run"] if dry_run else []
     done = cli("prune", *flags)
     assert done.exit_code == 0, done.output
-    assert asked == [dry_run]
+    ((chosen, asked),) = pruned
+    assert (chosen.expired, chosen.keep, asked) == ((), None, dry_run)
     assert "container autoinstall-x" in done.stdout
     assert ("would be" in done.stdout) is dry_run
+    assert ("5 MiB freed" in done.stdout) is not dry_run
     assert json.loads(cli("prune", "--json", *flags).stdout)["dry_run"] is dry_run
 
 
-def test_prune_says_what_would_not_go(monkeypatch):
-    monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: types.SimpleNamespace(close=list))
-    found = ReapReport(failed=("x: in use",))
-    monkeypatch.setattr("autoinstall.sandbox.reaper.reap", lambda *_, **__: found)
+def test_prune_takes_environments_only_where_it_is_told_to(pruned, tmp_path):
+    first, second = environment("r1"), environment("r2")
+    for name in ("r1", "r2"):
+        write_run(tmp_path / "data", run(name))
+    assert cli("prune", "--retain", "--newest", "1", "--unnamed", "--data", "data").exit_code == 0
+    ((chosen, _),) = pruned
+    assert chosen.expired in ((first.environment_id,), (second.environment_id,))  # two of the same repository
+    assert {first.image, second.image} <= set(chosen.keep)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--newest", "2"], "--retain"),
+        (["--retain"], "how many environments to keep"),
+        (["--unnamed", "--data", "nowhere"], "every image would go"),
+    ],
+)
+def test_prune_asks_back_where_too_much_would_go(pruned, flags, said):
+    done = cli("prune", *flags)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert pruned == []
+
+
+def test_prune_says_what_would_not_go(monkeypatch, pruned):
+    monkeypatch.setattr("cli.pruning.prune", lambda *_, **__: ReapReport(failed=("x: in use",)))
     done = cli("prune")
     assert done.exit_code == 4
     assert "x: in use" in done.stderr
