@@ -58,7 +58,15 @@ _logger = logging.getLogger(__name__)
 class DockerSandbox:
     """One container with what lies beside it. Made by `DockerProvider.open`; its calls are one at a time."""
 
-    def __init__(self, client: "DockerClient", settings: Settings, spec: SandboxSpec, egress: Egress) -> None:
+    def __init__(
+        self,
+        client: "DockerClient",
+        settings: Settings,
+        spec: SandboxSpec,
+        egress: Egress,
+        left: "list[DockerSandbox]",
+    ) -> None:
+        self._left = left
         self._api: APIClient = client.api
         self._client = client
         self._settings = settings
@@ -256,8 +264,9 @@ class DockerSandbox:
                 remove_container(self._api, self._name)
                 self._neighbourhood.close()
             except Infrastructure as error:
-                # What is left carries our labels: the reaper has it once this process is gone.
+                # The provider tries again; and what is left carries our labels, for the reaper after this process.
                 _logger.warning("Sandbox %s is not removed entirely: %s", self._name, error)
+                self._left.append(self)
 
     def _stop_processes(self, names: Sequence[str], *, others: bool) -> None:
         argv = [
@@ -290,6 +299,7 @@ class DockerProvider:
         self._settings = settings
         self._lock = threading.Lock()
         self._pool = Pool(self._make)
+        self._left: list[DockerSandbox] = []  # what the engine did not remove when it was asked to
         self._connecting = threading.Lock()
         self._client: DockerClient | None = None
         self._egress: Egress | None = None
@@ -325,7 +335,7 @@ class DockerProvider:
         self._pool.release(owner)
 
     def _make(self, spec: SandboxSpec) -> DockerSandbox:
-        return DockerSandbox(self.client, self._settings, spec, self._guard())
+        return DockerSandbox(self.client, self._settings, spec, self._guard(), self._left)
 
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
         self.check()
@@ -365,6 +375,10 @@ class DockerProvider:
             removed = self._reap(workspace_days=LOW_DISK_WORKSPACE_DAYS)
             _logger.warning("Disk is low; removed what dead runs left: %s", ", ".join(removed) or "nothing")
             check_disk(self.client, self._settings)
+        left = tuple(self._left)
+        self._left.clear()
+        for sandbox in left:
+            sandbox.close()
 
     def tag(self, snapshot: Snapshot, reference: str) -> Snapshot:
         repository, _, tag = reference.rpartition(":")
