@@ -1,9 +1,9 @@
 """What is left after a kill: `python benchmarks/kills.py PLACE [CASE …]`.
 
 A Prefect server, a worker and a night over three repositories with scripted agents and sandboxes, all processes of
-their own, below PLACE. In each case something is killed, or cancelled, at a stage; then everything is started again, and
-the ledger says what has become of rows, runs, journals and checkouts. Minutes a case, mostly Prefect's processes
-starting.
+their own, below PLACE. In each case something is killed, or cancelled, at a stage; all is started again, and then the
+ledger says what has become of rows, runs, journals and checkouts. A case takes minutes, most of them for Prefect's
+processes to start.
 """
 
 import contextlib
