@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/datasets.py [--attempts 1000000] [--data DIR]
 
-Prints seconds, those on a processor, and the highest resident memory of reading, of the tables, and of putting files of runs together.
+Prints seconds, those on a processor, and the highest resident memory: of reading, of the tables, and of putting files
+of runs together.
 """
 
 import argparse
