@@ -27,6 +27,7 @@
     │   ├── SandboxNetwork       the sandbox cannot reach what the settings say it may
     │   ├── ServiceNotReady      a service or sidecar did not become ready in its time
     │   ├── DiskFull             too little disk to go on
+    │   ├── NightHalted          a night ended before its list did: one of these stayed for too long
     │   ├── StorageFailed        a dataset could not be written or read
     │   ├── ModelUnavailable     a model endpoint gave no answer, after retries
     │   │   └── QuotaExhausted   it refuses for want of money or quota; trying again does not help
@@ -173,6 +174,10 @@ class ServiceNotReady(Infrastructure):
 
 class DiskFull(Infrastructure):
     code = "disk_full"
+
+
+class NightHalted(Infrastructure):
+    code = "night_halted"
 
 
 class StorageFailed(Infrastructure):

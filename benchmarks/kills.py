@@ -77,9 +77,12 @@ class Bench:
         return found
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        answer = httpx.post(f"{API}{path}", json=body, timeout=60)
-        answer.raise_for_status()
-        return answer.json()
+        while True:
+            answer = httpx.post(f"{API}{path}", json=body, timeout=60)
+            if answer.status_code != 503:  # the database was locked for too long
+                answer.raise_for_status()
+                return answer.json()
+            time.sleep(1)
 
     def deploy(self) -> None:
         """The night's deployment, one at a time, and that of its recovery."""

@@ -24,7 +24,8 @@ from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.store import Store, store_of
 from autoinstall.datasets.writer import ensure_writable
-from autoinstall.errors import AutoinstallError
+from autoinstall.errors import AutoinstallError, NightHalted
+from autoinstall.errors import Cancelled as Ended
 from autoinstall.redaction import printable, redact
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
@@ -178,6 +179,8 @@ def run_nightly(
         InvalidList: the list cannot be read.
         UnusableDirectory: `data` cannot be written.
         EngineUnavailable: no container engine answers.
+        NightHalted: the rest of the list could not be begun.
+        Cancelled: somebody interrupted it.
     """
     ensure_writable(store_of(data, settings.storage))
     read_list(list_file)
@@ -186,4 +189,8 @@ def run_nightly(
         result = state.result(raise_on_failure=False)
     if isinstance(result, BaseException):
         raise result
+    if state.is_cancelled():
+        raise Ended(state.message or "The night was cancelled.")
+    if state.name == "Halted":
+        raise NightHalted(state.message, hint="The next night does the rest; `autoinstall report` shows what was done.")
     return tuple(result)

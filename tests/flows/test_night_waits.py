@@ -3,18 +3,19 @@
 import re
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from prefect.client.orchestration import get_client
 
-from autoinstall.errors import DiskFull, EngineUnavailable
+from autoinstall.errors import DiskFull, EngineUnavailable, NightHalted
 from autoinstall.runtime import Runtime
 from autoinstall.sandbox.scripted import Call, ScriptedProvider
 from autoinstall.settings import NightSettings, Settings
 from autoinstall.values import Outcome
-from flows.nightly import nightly
+from flows.nightly import nightly, run_nightly
 from tasks.runtime import use_runtime
 from tests.flows.conftest import INSTALL, works_once_installed
 
@@ -66,7 +67,11 @@ def test_an_engine_that_comes_back_costs_nothing(
 
 
 def test_a_full_disk_ends_the_night_and_fails_nothing(
-    make_runtime: MakeRuntime, quick: Settings, provider: ScriptedProvider, repositories: Path, data: Path
+    make_runtime: MakeRuntime,
+    quick: Settings,
+    provider: ScriptedProvider,
+    repositories: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fills_the_disk(call: Call) -> int:
         provider.obstacle = DiskFull("/var/lib has 3 MiB free, and 2048 MiB are needed.")
@@ -80,8 +85,14 @@ def test_a_full_disk_ends_the_night_and_fails_nothing(
     assert (state.name, state.type.value) == ("Halted", "FAILED")
     assert state.message is not None
     assert state.message.startswith("4 of the repositories were not done: /var/lib has 3 MiB free")
-    (row,) = pd.read_parquet(data / "repositories").to_dict("records")
+    (row,) = pd.read_parquet(f"{quick.data}/repositories").to_dict("records")
     assert (row["outcome"], row["code"]) == ("infrastructure", "disk_full")  # and not the agent's mismatch
     with get_client(sync_client=True) as client:
         progress = [one.description for one in client.read_artifacts(limit=200) if one.type == "progress"]
     assert any("waits: /var/lib has 3 MiB free" in str(text) for text in progress)
+
+    # The command line hears of it, too.
+    monkeypatch.setattr("flows.nightly.use_runtime", lambda _: nullcontext())
+    with use_runtime(make_runtime(settings=quick)), pytest.raises(NightHalted, match="were not done"):
+        run_nightly(repositories, data=quick.data, settings=quick)
+    assert len(pd.read_parquet(f"{quick.data}/repositories")) == 1
