@@ -111,22 +111,20 @@ class Limits(Value):
 
 
 class RepositorySpec(Value):
-    """One row of a list: what to turn into an environment.
+    """One row of a list: what to turn into an environment."""
 
-    Attributes:
-        url: as the user wrote it; rows keep it even where a mirror serves the clone.
-        ref: branch, tag, short or full SHA; None means the remote's default branch.
-        goals: acceptance commands of the user's own; they become the targets and goal-setting is skipped.
-        base_image: a name of the catalogue or an image reference.
-        env: variables for every command of the environment.
-    """
-
-    url: NonEmpty
-    ref: str | None = None
-    goals: tuple[Goal, ...] | None = None
-    base_image: str | None = None
-    env: dict[str, str] = Field(default_factory=dict)
-    limits: Limits = Limits()
+    # Described field by field, since Prefect's UI makes a form of it.
+    url: NonEmpty = Field(description="As git takes it; rows keep it even where a mirror serves the clone.")
+    ref: str | None = Field(
+        default=None, description="Branch, tag, short or full SHA; left out it is the remote's default branch."
+    )
+    goals: tuple[Goal, ...] | None = Field(
+        default=None,
+        description="Acceptance commands of your own; they become the targets, and goal-setting is skipped.",
+    )
+    base_image: str | None = Field(default=None, description="A name of the catalogue of bases, or an image reference.")
+    env: dict[str, str] = Field(default_factory=dict, description="Variables for every command of the environment.")
+    limits: Limits = Field(default=Limits(), description="Where they differ from those of the settings.")
 
 
 class Checkout(Value):

@@ -17,14 +17,14 @@ import time
 from pathlib import Path
 
 import httpx
-import pyarrow.fs as pafs
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate, WorkPoolCreate
 from prefect.client.schemas.objects import WorkPool
 from prefect.exceptions import ObjectNotFound
 from prefect.workers.process import ProcessWorker
 
-from autoinstall.settings import StorageSettings, get_settings
+from autoinstall.datasets.store import ensure_bucket
+from autoinstall.settings import get_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "deployments/prefect.yaml"
@@ -38,8 +38,8 @@ def main() -> int:
     version = os.environ["AUTOINSTALL_DEPLOYMENTS_VERSION"] = version_of(pool)
     settings = get_settings()
     orchestration = settings.orchestration
-    if settings.data.path is None:
-        ensure_bucket(settings.data.bucket_path.partition("/")[0], settings.storage)
+    if ensure_bucket(settings.data, settings.storage):
+        say(f"made the bucket of {settings.data}")
     with get_client(sync_client=True) as client:
         if not wait_for(client, float(os.environ.get("APPLY_WAIT_SECONDS", "300"))):
             say(f"Prefect's server at {client.api_url} does not answer.")
@@ -81,23 +81,6 @@ def wait_for(client: SyncPrefectClient, seconds: float) -> bool:
         else:
             return True
     return False
-
-
-def ensure_bucket(name: str, storage: StorageSettings) -> None:
-    """Make the bucket where it is absent. A storage that has just been started is waited for."""
-    scheme, _, host = storage.endpoint.partition("://")
-    filesystem = pafs.S3FileSystem(
-        access_key=storage.access_key or None,
-        secret_key=storage.secret_key.get_secret_value() or None,
-        endpoint_override=host or None,
-        scheme=scheme or "https",
-        region=storage.region or ("us-east-1" if host else None),
-        allow_bucket_creation=True,
-        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=8),
-    )
-    if filesystem.get_file_info(name).type == pafs.FileType.NotFound:
-        say(f"making the bucket {name}")
-        filesystem.create_dir(name)
 
 
 def ensure_pool(client: SyncPrefectClient, name: str) -> WorkPool:

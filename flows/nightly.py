@@ -77,6 +77,10 @@ def nightly(
     store = store_of(data, runtime.settings.storage)
     ensure_writable(store)
     specs, settings = without_credentials(read_list(repositories), runtime.settings)
+    if deployment and settings.git_credentials != runtime.settings.git_credentials:
+        get_run_logger().warning(
+            "Credentials in URLs stay on this host: workers elsewhere need them in AUTOINSTALL_GIT_CREDENTIALS."
+        )
     claim_run(settings)
     night_id = resumes or str(prefect_runtime.flow_run.id)
     get_run_logger().info("%s", recover_all(runtime))

@@ -101,6 +101,22 @@ def store_of(data: DataPlace, storage: StorageSettings | None = None) -> Store:
     return BucketStore(location, _s3(storage or get_settings().storage))
 
 
+def ensure_bucket(data: Location, storage: StorageSettings) -> bool:
+    """Make the bucket that `data` is in where it is absent; whether it was made now. A directory needs none.
+
+    Raises:
+        StorageFailed, UnusableDirectory: it is absent and cannot be made.
+    """
+    if data.path is not None:
+        return False
+    name = data.bucket_path.partition("/")[0]
+    with storage_errors(data, "written"):
+        if _s3(storage).get_file_info(name).type != pafs.FileType.NotFound:
+            return False
+        _s3(storage, makes_buckets=True).create_dir(name)
+    return True
+
+
 class _Files:
     """What both kinds have in common."""
 
@@ -216,7 +232,7 @@ class BucketStore(_Files):
 
 
 @lru_cache(maxsize=8)
-def _s3(storage: StorageSettings) -> pafs.S3FileSystem:
+def _s3(storage: StorageSettings, makes_buckets: bool = False) -> pafs.S3FileSystem:
     """The client; one for each way of reaching a storage, since it holds the connections."""
     endpoint = storage.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     scheme, mark, host = endpoint.rstrip("/").partition("://")
@@ -235,6 +251,7 @@ def _s3(storage: StorageSettings) -> pafs.S3FileSystem:
         request_timeout=storage.request_seconds,
         retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=storage.retries + 1),
         allow_delayed_open=True,
+        allow_bucket_creation=makes_buckets,
     )
 
 

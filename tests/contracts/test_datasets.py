@@ -12,7 +12,7 @@ from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys, environments, find_environment, load
 from autoinstall.datasets.schemas import SCHEMAS, Dataset
 from autoinstall.datasets.spool import keep_run_rows, kept_runs, write_kept_runs
-from autoinstall.datasets.store import STAGING, Store, store_of
+from autoinstall.datasets.store import STAGING, Store, ensure_bucket, store_of
 from autoinstall.datasets.writer import ensure_writable, file_name, has_run, write_run
 from autoinstall.errors import StorageFailed, UnusableDirectory
 from autoinstall.settings import Settings
@@ -126,3 +126,10 @@ def test_an_absent_bucket_and_refused_keys_are_told_apart(storage):
 def test_file_names_of_runs_are_the_same_everywhere(place):
     write_run(place, run("a/b"))
     assert [file.name for file in place.files("goals")][1:] == [file_name("a/b")]
+
+
+def test_a_bucket_is_made_where_it_is_absent(storage: Storage, tmp_path: Path) -> None:
+    there, absent = Location(f"s3://{BUCKET}/x"), Location("s3://made-on-demand/below/it")
+    assert [ensure_bucket(place, storage.settings) for place in (there, absent, absent)] == [False, True, False]
+    ensure_writable(store_of(absent, storage.settings))
+    assert not ensure_bucket(Location(tmp_path), storage.settings)

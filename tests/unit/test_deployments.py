@@ -47,6 +47,12 @@ def test_every_parameter_of_a_form_says_what_it_is(deployment: dict[str, Any]) -
     assert silent == []
 
 
+def test_the_form_of_a_repository_describes_its_fields() -> None:
+    schema = parameter_schema(flow_of(BY_NAME["repository"]).fn)
+    fields = schema.definitions["RepositorySpec"]["properties"]
+    assert {name for name, field in fields.items() if not field.get("description")} == set()
+
+
 def test_outcomes_to_retry_are_chosen_from_a_list() -> None:
     schema = parameter_schema(flow_of(BY_NAME["retry-failures"]).fn)
     assert schema.properties["only"]["items"] == {"$ref": "#/definitions/Outcome"}
