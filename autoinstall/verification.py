@@ -6,6 +6,7 @@ for somebody who uses the environment. Two runs never share a container.
 
 import re
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 from autoinstall.agents.contract import Judge
@@ -206,10 +207,11 @@ def verify(
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
-    There are `settings.verification.runs` of them, and before the targets run the first is checked for tampering. Where
-    all match, test commands are held against a control run, in which tests can only fail (`controls`). A start script
-    or sidecar that does not come up is the attempt's own failure. After a run that ended by time or memory there is no
-    further one: it would cost the same again.
+    There are `settings.verification.runs` of them, and one in which no target runs is checked for tampering; where
+    services have to be started, that is the first before its targets. Where all match, test commands are held against a
+    control run, in which tests can only fail (`controls`). A start script or sidecar that does not come up is the
+    attempt's own failure. After a run that ended by time or memory there is no further one: it would cost the same
+    again.
 
     Args:
         image: by image id, so that a tag that moves cannot change what is judged.
@@ -228,32 +230,49 @@ def verify(
     control = fresh_spec(image, "control", recipe=recipe, limits=limits, owner=owner)
     controlled = checkout is not None and settings.verification.control
     runs: list[tuple[GoalResult, ...]] = []
-    modified: tuple[str, ...] = ()
+    integrity = IntegrityReport()
+
+    def examine(sandbox: Sandbox) -> IntegrityReport:
+        if checkout is None:
+            return IntegrityReport()
+        return check_integrity(
+            sandbox,
+            checkout.path,
+            targets,
+            changed or (),
+            mocks=report.mocks if report is not None else (),
+            allow_modified=settings.allow_modified,
+            allow_package_stubs=settings.allow_package_stubs,
+        )
+
+    def examine_apart() -> IntegrityReport:
+        with provider.open(fresh_spec(image, "integrity", recipe=recipe, limits=limits, owner=owner)) as sandbox:
+            return examine(sandbox)
+
+    # What nothing runs in can be examined in a container of its own, while the targets run in others.
+    apart = checkout is not None and not (recipe.services or recipe.sidecars)
     try:
-        for spec in specs:
-            with provider.open(spec) as sandbox:
-                if checkout is not None and not runs:
-                    integrity = check_integrity(
-                        sandbox,
-                        checkout.path,
-                        targets,
-                        changed or (),
-                        mocks=report.mocks if report is not None else (),
-                        allow_modified=settings.allow_modified,
-                        allow_package_stubs=settings.allow_package_stubs,
-                    )
-                    if integrity.tampered:
-                        return _tampered(integrity)
-                    modified = integrity.modified
-                following = specs[len(runs) + 1] if spec is not specs[-1] else then
-                if spec is specs[-1] and controlled and runs and suspects(runs[0]):
-                    following = control
-                if following is not None:
-                    provider.prepare(following)
-                runs.append(tuple(run_goal(sandbox, goal, judge) for goal in targets))
-            if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
-                break
-        verification = _verdict(runs).model_copy(update={"modified": modified})
+        with ThreadPoolExecutor(1) as beside:
+            examination = beside.submit(examine_apart) if apart else None
+            for spec in specs:
+                with provider.open(spec) as sandbox:
+                    if not apart and not runs:
+                        integrity = examine(sandbox)
+                        if integrity.tampered:
+                            return _tampered(integrity)
+                    following = specs[len(runs) + 1] if spec is not specs[-1] else then
+                    if spec is specs[-1] and controlled and runs and suspects(runs[0]):
+                        following = control
+                    if following is not None:
+                        provider.prepare(following)
+                    runs.append(tuple(run_goal(sandbox, goal, judge) for goal in targets))
+                if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
+                    break
+            if examination is not None:
+                integrity = examination.result()
+        if integrity.tampered:
+            return _tampered(integrity)
+        verification = _verdict(runs).model_copy(update={"modified": integrity.modified})
         if checkout is None or not controlled or not verification.verified:
             return verification
         if then is not None:
@@ -261,7 +280,7 @@ def verify(
         forgery = find_forgery(provider, control, checkout.path, runs[0])
     except ServiceNotReady as error:
         return _not_ready(error, runs)
-    return _tampered(IntegrityReport(tampered=(forgery,), modified=modified)) if forgery else verification
+    return _tampered(integrity.model_copy(update={"tampered": (forgery,)})) if forgery else verification
 
 
 def fresh_spec(image: str, purpose: str, *, recipe: Recipe, limits: Limits = _DEFAULTS, owner: str = "") -> SandboxSpec:
