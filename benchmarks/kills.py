@@ -41,6 +41,7 @@ class Bench:
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
             "PREFECT_CLIENT_MAX_RETRIES": "8",
+            "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
             "PREFECT_WORKER_QUERY_SECONDS": "2",
             "SCRIPTED_NIGHT": str(place / "night"),
             "PYTHONPATH": str(ROOT),

@@ -39,6 +39,8 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     # Runs wait for a server that is being started again: 2 + 4 + … + 256 seconds.
     "PREFECT_CLIENT_MAX_RETRIES": "8",
+    # A night ends where the server forgets that it holds its place, which it would by being started again.
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     # By these, a run on another host that was killed is told from one that goes on.
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "AUTOINSTALL_HOME": str(ROOT),

@@ -2,7 +2,7 @@
 
 As a program it runs the flow; as a module it is what a worker loads for a deployment. `PLACE` is its directory. While a
 file `PLACE/stop-at` exists, the first command in a sandbox whose purpose begins with that file's word writes
-`PLACE/stopped` and waits until its sandbox is closed.
+`PLACE/stopped` and waits until its sandbox is closed or the file is gone.
 """
 
 import os
@@ -44,10 +44,11 @@ def runtime_of(place: Path) -> Runtime:
             word = (place / "stop-at").read_text() if (place / "stop-at").exists() else None
             if word is not None and call.sandbox.spec.purpose.startswith(word):
                 (place / "stopped").touch()
-                while not call.sandbox.closed:
+                while not call.sandbox.closed and (place / "stop-at").exists():
                     time.sleep(0.05)
-                (place / "closed").touch()
-                raise SandboxLost("The sandbox is gone.")
+                if call.sandbox.closed:
+                    (place / "closed").touch()
+                    raise SandboxLost("The sandbox is gone.")
             return answer(call)
 
         return respond
