@@ -28,6 +28,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.futures import PrefectConcurrentFuture
 from prefect.states import Cancelling, Crashed
 from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.tasks import exponential_backoff
 
 from autoinstall.datasets.location import Location
 from autoinstall.errors import BadInput
@@ -37,10 +38,19 @@ from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
 from flows.build_environment import build_environment, run_name
 from flows.reports import NightRow
+from tasks.policy import could_not_begin
 from tasks.runtime import current_runtime
 
 
-@task(name="repository", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+@task(
+    name="repository",
+    task_run_name="{name}",
+    retries=6,
+    retry_delay_seconds=exponential_backoff(backoff_factor=5),
+    retry_condition_fn=could_not_begin,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
 def build_one(name: str, spec: RepositorySpec, data: Location, night_id: str) -> State[Any]:  # noqa: ARG001
     """One repository of the night, as a flow run of its own.
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 from prefect import runtime as prefect_runtime
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
@@ -32,6 +33,18 @@ async def is_worth_retrying(_task: Task[..., Any], _run: TaskRun, state: State[A
         return False
     except Infrastructure:
         return True
+    except BaseException:  # noqa: BLE001 - what a task raised is only looked at here; the flow handles it
+        return False
+    return False
+
+
+async def could_not_begin(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether Prefect's server did not answer when a repository's flow run was to be made. Prefect's client waits for a
+    server that it has reached before, and for no other; and each flow run has a client of its own."""
+    try:
+        await state.aresult()
+    except httpx.ConnectError:
+        return not current_runtime().ended.is_set()
     except BaseException:  # noqa: BLE001 - what a task raised is only looked at here; the flow handles it
         return False
     return False
