@@ -207,7 +207,7 @@ class SandboxProvider(Protocol):
 
     def open(self, spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
         """Start a sandbox, its sidecars and its services. On exit all of them go, without anybody waiting for it:
-        `remove_image`, `reap` and `shutdown` come after it.
+        `settle` does, and `remove_image`, `reap` and `shutdown` come after it.
 
         Raises:
             EngineUnavailable, EngineFailed, ImageUnavailable, DiskFull, ServiceNotReady.
@@ -225,6 +225,10 @@ class SandboxProvider(Protocol):
 
     def release(self, owner: str) -> None:
         """Remove what was prepared for `owner` and was not opened. Idempotent; does not wait."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until all that is on its way out is gone."""
         ...
 
     def build_workspace_image(self, base: str, source: "WorkspaceSource", *, labels: Mapping[str, str]) -> Snapshot:

@@ -334,6 +334,9 @@ class DockerProvider:
     def release(self, owner: str) -> None:
         self._pool.release(owner)
 
+    def settle(self) -> None:
+        self._pool.settle()
+
     def _make(self, spec: SandboxSpec) -> DockerSandbox:
         return DockerSandbox(self.client, self._settings, spec, self._guard(), self._left)
 

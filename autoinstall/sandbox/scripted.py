@@ -308,6 +308,9 @@ class ScriptedProvider:
     def release(self, owner: str) -> None:
         self.prepared = [spec for spec in self.prepared if spec.owner != owner]
 
+    def settle(self) -> None:
+        """Nothing is ever on its way out."""
+
     def build_workspace_image(self, base: str, source: WorkspaceSource, *, labels: Mapping[str, str]) -> Snapshot:
         image = self._images.get(base)
         if image is None:

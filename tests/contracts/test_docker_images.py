@@ -230,6 +230,7 @@ def test_nothing_of_a_sandbox_is_left(
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     name = names[0]
+    provider.settle()
     assert not engine.containers.list(all=True, filters={"name": name})
     assert not engine.networks.list(filters={"name": name, "label": f"{OURS}=1"})
 

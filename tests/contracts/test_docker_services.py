@@ -101,6 +101,7 @@ def test_a_sidecar_is_reached_by_its_alias_and_destroyed(
         assert sandbox.run(ask, timeout=20).output == "from the sidecar"
         recipe = sandbox.recipe
         assert len(engine.containers.list(all=True, filters={"name": name})) >= 2
+    provider.settle()
     assert not engine.containers.list(all=True, filters={"name": name})
     assert not engine.networks.list(filters={"name": name})
     spec = SandboxSpec(image=workspace_image.digest, recipe=recipe, network=network, purpose="test")

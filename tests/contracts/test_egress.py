@@ -89,6 +89,7 @@ def test_the_host_is_out_of_reach_and_a_sidecar_is_not(
             assert found.exit_code != 0
         for undo in ("ip rule flush", "ip rule del pref 400", "ip route add 1.2.3.4 dev lo"):
             assert sandbox.run(undo).exit_code != 0
+    provider.settle()
     assert not engine.containers.list(all=True, filters={"name": sandbox.id})
     with provider.open(spec.model_copy(update={"recipe": recipe})) as fresh:
         assert fresh.run("curl -sf http://neighbour:7000/ >/dev/null").exit_code == 0

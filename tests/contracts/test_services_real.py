@@ -154,6 +154,7 @@ def test_a_sidecar_is_reached_by_its_alias_and_ends_with_the_environment(
         sandbox.start_sidecar(sidecar)
         assert "+PONG" in done(sandbox, ask)
         recipe, name = sandbox.recipe, sandbox.id
+    provider.settle()
     assert not engine.containers.list(all=True, filters={"name": name})
     assert not engine.networks.list(filters={"name": name})
     with provider.open(SandboxSpec(image=base.digest, recipe=recipe, purpose="test")) as fresh:
