@@ -29,10 +29,17 @@ from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.sandbox.scripted import ScriptedProvider
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
+from autoinstall.values import Value
 
 START = (Message(role="system", content="s" * 8000), Message(role="user", content="u" * 8000))
 OUTPUT = "".join(f"line {number} of what a build prints\n" for number in range(6000))
 CONTEXT_TOKENS = 131_072
+
+
+class Reason(Value):
+    """What ends the work."""
+
+    reason: str
 
 
 class TimedModel(ScriptedModel):
@@ -114,7 +121,9 @@ def work(sandbox: Sandbox, scratch: Path, commands: list[str]) -> tuple[TimedMod
     model = TimedModel([*replies, says("", ("give_up", {"reason": "done"}), usage=usage)])
     desk = Desk(sandbox, Tree(scratch), 12_000, 900, time.monotonic() + 3600)
     budget = Budget(deadline=desk.deadline, steps=10_000, tokens=10**9)
-    return model, run_loop(model, START, (*installing_tools(), GiveUp()), desk, budget, Nowhere())
+    return model, run_loop(
+        model, START, (*installing_tools(), GiveUp(Reason, "Ends the work.")), desk, budget, Nowhere()
+    )
 
 
 def report(model: TimedModel, result: LoopResult, bare: list[float]) -> None:
