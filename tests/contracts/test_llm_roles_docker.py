@@ -163,4 +163,3 @@ def test_an_attempt_that_edits_the_test_is_tampered_with_whatever_a_model_says(s
     attempt = stage.attempt([says("", ("write_file", {"path": "tests/test_app.py", "content": forged})), *insists])
     assert not attempt.report.self_checked
     assert stage.verdict(attempt, AGREES).outcome is Outcome.TAMPERED
-    assert stage.talks == []
