@@ -207,11 +207,10 @@ def verify(
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
 
-    There are `settings.verification.runs` of them, and one in which no target runs is checked for tampering; where
-    services have to be started, that is the first before its targets. Where all match, test commands are held against a
-    control run, in which tests can only fail (`controls`). A start script or sidecar that does not come up is the
-    attempt's own failure. After a run that ended by time or memory there is no further one: it would cost the same
-    again.
+    There are `settings.verification.runs` of them, and one in which no target runs is checked for tampering; with
+    sidecars that is the first, before its targets. Where all match, test commands are held against a control run, in
+    which tests can only fail (`controls`). A start script or sidecar that does not come up is the attempt's own
+    failure. After a run that ended by time or memory there is no further one: it would cost the same again.
 
     Args:
         image: by image id, so that a tag that moves cannot change what is judged.
@@ -249,8 +248,8 @@ def verify(
         with provider.open(fresh_spec(image, "integrity", recipe=recipe, limits=limits, owner=owner)) as sandbox:
             return examine(sandbox)
 
-    # What nothing runs in can be examined in a container of its own, while the targets run in others.
-    apart = checkout is not None and not (recipe.services or recipe.sidecars)
+    # It takes seconds, and can be done while the targets run elsewhere. Sidecars may be too large to have twice.
+    apart = checkout is not None and not recipe.sidecars
     try:
         with ThreadPoolExecutor(1) as beside:
             examination = beside.submit(examine_apart) if apart else None
