@@ -203,3 +203,12 @@ def test_row_groups_are_bounded(tmp_path, monkeypatch):
 def test_text_that_utf8_has_no_form_for_is_written(tmp_path):
     write_run(tmp_path, run("r1", reason="bad \udcff byte"))
     assert load(tmp_path, "repositories")["reason"][0] == "bad ? byte"
+
+
+def test_threads_that_begin_at_once_leave_the_datasets_as_they_are(tmp_path):
+    ensure_writable(tmp_path)
+    files = sorted(tmp_path.glob("*/*.parquet"))
+    before = [path.stat().st_ino for path in files]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda _: ensure_writable(tmp_path), range(120)))
+    assert [path.stat().st_ino for path in files] == before
