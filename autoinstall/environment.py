@@ -119,16 +119,20 @@ def reverify(
     """
     settings = settings or get_settings()
     provider = provider or default_provider(settings)
-    return verify(
-        provider,
-        ensure_image(record, provider),
-        record.recipe,
-        record.goals,
-        judge or default_judge(settings),
-        settings=settings,
-        limits=record.limits,
-        owner=f"reverify-{uuid.uuid4().hex[:12]}",
-    )
+    owner = f"reverify-{uuid.uuid4().hex[:12]}"
+    try:
+        return verify(
+            provider,
+            ensure_image(record, provider),
+            record.recipe,
+            record.goals,
+            judge or default_judge(settings),
+            settings=settings,
+            limits=record.limits,
+            owner=owner,
+        )
+    finally:
+        provider.release(owner)
 
 
 def default_judge(settings: Settings) -> Judge:

@@ -47,15 +47,15 @@ HELD_OUT, OFFLINE = "held-out", "offline"
 _PLAIN = Recipe()
 _DEFAULTS = Limits()
 
-_UNTOUCHED = r"""
-touch /tmp/.autoinstall-untouched
-git -C /workspace status --porcelain --ignored --untracked-files=normal 2>/dev/null |
-    grep -vE '(^|[/ ])(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/$'
-"""
-_TRACES = r"""
+_STATUS = r"""
 since=/tmp/.autoinstall-untouched
 git -C /workspace status --porcelain --ignored --untracked-files=normal 2>/dev/null |
     grep -vE '(^|[/ ])(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/$'
+"""
+_UNTOUCHED = f"touch /tmp/.autoinstall-untouched\n{_STATUS}"
+_TRACES = (
+    _STATUS
+    + r"""
 find / /usr/local -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /proc -o -path /sys -o -path /dev \
     -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log -o -path /var/cache -o -path /root/.cache \
     -o -path /root/.npm -o -path /usr \) -prune -o ! -type d -newercc "$since" -print 2>/dev/null |
@@ -63,6 +63,7 @@ find / /usr/local -xdev \( -path /workspace -o -path /opt/autoinstall -o -path /
 find /usr -xdev -maxdepth 3 -type d -newercc "$since" -print 2>/dev/null | head -n 20
 [ -e "$since" ] || echo "no longer known"
 """
+)
 """Prints what commands have left in a sandbox since it was started, beside caches and scratch files. Before it is asked
 the first time `_UNTOUCHED` notes the time, and prints the same where nothing was left. Most files of an image lie in
 /usr, where only package managers write: its directories tell of that, and to read them all would take twice as long.
@@ -218,6 +219,8 @@ def verify(
         report: the installer's, whose declared mocks the tamper check knows.
         changed: what the image holds beyond the initial state (`SetupAttempt.changed`); goes with `checkout`.
         then: what will be opened next if all goes well; prepared during the last run.
+
+    Whoever calls this releases `owner`: of what was prepared, an early end leaves some that nobody opens.
 
     Raises:
         Infrastructure: anything else that failed below us; not a verdict.

@@ -21,24 +21,20 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
         raise ValueError("an attempt without an image cannot be verified")
     runtime, image = current_runtime(), attempt.snapshot.digest
     following = next(iter(_quality_purposes(ledger)), None)
-    try:
-        verification = verify(
-            runtime.provider,
-            image,
-            attempt.report.recipe,
-            ledger.targets,
-            ledger.judge(runtime.judge),
-            settings=ledger.settings,
-            limits=ledger.spec.limits,
-            owner=ledger.run_id,
-            checkout=ledger.known_checkout,
-            report=attempt.report,
-            changed=attempt.changed,
-            then=_fresh(ledger, attempt, following),
-        )
-    except BaseException:
-        runtime.provider.release(ledger.run_id)
-        raise
+    verification = verify(
+        runtime.provider,
+        image,
+        attempt.report.recipe,
+        ledger.targets,
+        ledger.judge(runtime.judge),
+        settings=ledger.settings,
+        limits=ledger.spec.limits,
+        owner=ledger.run_id,
+        checkout=ledger.known_checkout,
+        report=attempt.report,
+        changed=attempt.changed,
+        then=_fresh(ledger, attempt, following),
+    )
     if not verification.verified:
         runtime.provider.release(ledger.run_id)
     return verification

@@ -1,7 +1,7 @@
 """Fixtures of the tests that need a container engine. Where none answers they fail, and say what to do."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import docker
@@ -57,6 +57,14 @@ def initial(provider: DockerProvider, base: Snapshot, pristine: WorkspaceSource)
     snapshot = provider.build_workspace_image(base.digest, pristine, labels={"autoinstall.test": "1"})
     yield snapshot
     provider.remove_image(snapshot.reference)
+
+
+def written(root: Path, files: Mapping[str, str]) -> Path:
+    """`root`, with the files of these texts in it."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
 
 
 def committed(root: Path) -> WorkspaceSource:

@@ -109,7 +109,6 @@ class Pool(Generic[S]):
 
     def _drop(self, spec: SandboxSpec, sandbox: S, begun: Future[None]) -> None:
         self._prepared.remove((spec, sandbox, begun))
-
         self._remove(sandbox, [begun])  # what is still being made cannot be removed
 
     def _remove(self, sandbox: S, before: Sequence[Future[None]]) -> None:

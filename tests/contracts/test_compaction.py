@@ -2,9 +2,7 @@
 
 import multiprocessing
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -14,35 +12,21 @@ from autoinstall.datasets import compaction, lease
 from autoinstall.datasets.compaction import compact, compact_above, file_count
 from autoinstall.datasets.reader import done_keys, environments, load
 from autoinstall.datasets.schemas import SCHEMAS, Dataset
-from autoinstall.datasets.store import STAGING, Store, store_of
+from autoinstall.datasets.store import STAGING, Store
 from autoinstall.datasets.writer import ensure_writable, has_run, write_run
 from autoinstall.errors import StorageFailed
-from tests.storage import BUCKET, Storage, storage_server
 from tests.unit.dataset_rows import COMMIT, URL, run
 
 AT_ONCE = timedelta(0)
 RUNS = [f"r{number}" for number in range(4)]
 
 
-@pytest.fixture(scope="module")
-def storage() -> Iterator[Storage]:
-    with storage_server() as server:
-        yield server
-
-
-@pytest.fixture(params=["directory", "bucket"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+@pytest.fixture
+def place(empty_place: Store) -> Store:
     """A place with the rows of four runs."""
-    if request.param == "directory":
-        store = store_of(tmp_path / "data")
-    else:
-        storage: Storage = request.getfixturevalue("storage")
-        for name, value in storage.variables().items():
-            monkeypatch.setenv(name, value)
-        store = store_of(f"s3://{BUCKET}/{tmp_path.name}", storage.settings)
     for run_id in RUNS:
-        write_run(store, run(run_id))
-    return store
+        write_run(empty_place, run(run_id))
+    return empty_place
 
 
 def _rows(place):

@@ -1,6 +1,5 @@
 """What holds of the datasets wherever they are: one suite, run on a directory and on an S3-compatible storage."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,21 +19,9 @@ from tests.storage import BUCKET, Storage, storage_server
 from tests.unit.dataset_rows import COMMIT, URL, environment, run
 
 
-@pytest.fixture(scope="module")
-def storage() -> Iterator[Storage]:
-    with storage_server() as server:
-        yield server
-
-
-@pytest.fixture(params=["directory", "bucket"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """An empty place; for other programs too, which are told of the storage by the usual variables."""
-    if request.param == "directory":
-        return store_of(tmp_path / "data")
-    storage: Storage = request.getfixturevalue("storage")
-    for name, value in storage.variables().items():
-        monkeypatch.setenv(name, value)
-    return store_of(f"s3://{BUCKET}/{tmp_path.name}", storage.settings)
+@pytest.fixture
+def place(empty_place: Store) -> Store:
+    return empty_place
 
 
 def test_a_run_is_written_and_read_back(place):

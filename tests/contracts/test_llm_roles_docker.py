@@ -19,7 +19,7 @@ from autoinstall.settings import Settings
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Checkout, Goal, MockKind, Outcome, RepositorySpec, StopReason
 from autoinstall.verification import Verification, verify
-from tests.conftest import committed
+from tests.conftest import committed, written
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -48,9 +48,7 @@ DOUBTS = says("", ("verdict", {"verdict": "mismatch", "quote": "Ran 1 test", "re
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
     root = tmp_path_factory.mktemp("app")
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    written(root, FILES)
     return committed(root)
 
 

@@ -12,7 +12,7 @@ from autoinstall.agents.rules.ecosystems.python import PythonEcosystem
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, WorkspaceSource
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.tree import Tree
-from tests.conftest import committed
+from tests.conftest import committed, written
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -29,9 +29,7 @@ WHEN = datetime(2021, 6, 1, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
     root = tmp_path_factory.mktemp("thing")
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    written(root, FILES)
     return committed(root)
 
 

@@ -15,7 +15,7 @@ from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot, Workspa
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.values import Category, Goal, Recipe
 from autoinstall.verification import run_goal
-from tests.conftest import committed
+from tests.conftest import committed, written
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -51,9 +51,7 @@ PREPARE = "python3 -m venv /opt/venv && /opt/venv/bin/pip install -q pytest setu
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
     root = tmp_path_factory.mktemp("thing")
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    written(root, FILES)
     (root / "scripts/test.sh").chmod(0o755)
     return committed(root)
 

@@ -46,6 +46,7 @@ class _Provider:
         self.images = set(images)
         self.pulled = []
         self.specs = []
+        self.released = set()
         self.opened = 0
 
     def image_exists(self, reference):
@@ -57,6 +58,9 @@ class _Provider:
 
     def prepare(self, spec):
         del spec
+
+    def release(self, owner):
+        self.released.add(owner)
 
     @contextmanager
     def open(self, spec):
@@ -134,6 +138,7 @@ def test_an_environment_is_verified_again_from_its_row_in_fresh_containers(tmp_p
     differing = _Judge("matches", "matches", "mismatch", "matches")
     found = reverify(record, provider=provider, judge=differing, settings=settings)
     assert found.outcome == "flaky"
+    assert provider.released == {spec.owner for spec in provider.specs}
 
 
 def test_something_else_than_a_row():

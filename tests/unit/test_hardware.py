@@ -15,15 +15,14 @@ from autoinstall.ledger import failure_of
 from autoinstall.models.scripted import ScriptedModel, says
 from autoinstall.tree import Tree
 from autoinstall.values import Outcome
+from tests.conftest import written
 
 OTHER = {"amd64": "arm64"}.get(architecture(), "x64")
 CUDA = "from torch.utils.cpp_extension import CUDAExtension\nsetup(ext_modules=[CUDAExtension('a', ['a.cu'])])\n"
 
 
 def tree(root: Path, files: dict[str, str]) -> Tree:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    written(root, files)
     return Tree(root)
 
 

@@ -16,6 +16,7 @@ from autoinstall.integrity.table import integrity_table, matches
 from autoinstall.sandbox.contract import SandboxSpec, WorkspaceSource
 from autoinstall.sandbox.scripted import Answer, Call, File, ScriptedProvider, ScriptedSandbox
 from autoinstall.values import Category, Goal, Mock, MockKind, Probe, ProbeKind, Service
+from tests.conftest import written
 
 FILES = {
     "thing.py": "def main(): return 1\n",
@@ -41,9 +42,7 @@ def _find(call: Call) -> Answer:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    written(tmp_path, FILES)
     (tmp_path / "link").symlink_to("thing.py")
     return tmp_path
 

@@ -10,6 +10,7 @@ from autoinstall.integrity import IntegrityReport, ViolationKind, check_integrit
 from autoinstall.sandbox.contract import SandboxSpec, WorkspaceSource
 from autoinstall.sandbox.scripted import File, ScriptedProvider, ScriptedSandbox
 from autoinstall.values import Category, Goal, Mock, MockKind
+from tests.conftest import written
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
 NODE = "/workspace/node_modules"
@@ -26,9 +27,7 @@ TARGET = Goal(command="make check", description="All tests of it pass", category
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for name, text in COMMIT.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    written(tmp_path, COMMIT)
     return tmp_path
 
 
