@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 from autoinstall.checkout import resolve
-from autoinstall.datasets.nights import last_outcomes
+from autoinstall.datasets.nights import ended_without_commit, last_outcomes
 from autoinstall.datasets.store import Store
 from autoinstall.errors import AutoinstallError
 from autoinstall.ledger import configuration_of
@@ -32,6 +32,17 @@ def with_outcome(
     """
     last = last_outcomes(store)
     return tuple(spec for spec in specs if last.get((without_userinfo(spec.url), spec.ref)) in outcomes)
+
+
+def without_ended(specs: Sequence[RepositorySpec], store: Store, night_id: str) -> tuple[RepositorySpec, ...]:
+    """The repositories but those that ended in that night before their commit was known; what ended later is known by
+    its commit.
+
+    Raises:
+        StorageFailed: the datasets cannot be read.
+    """
+    ended = ended_without_commit(store, night_id)
+    return tuple(spec for spec in specs if (without_userinfo(spec.url), spec.ref) not in ended)
 
 
 def due(

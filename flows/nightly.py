@@ -33,7 +33,7 @@ from autoinstall.values import Outcome, RepositorySpec
 from flows.build_environment import records_of
 from flows.cancellation import watching
 from flows.dispatch import cancel_children, cancel_children_of, row_of_state, run_here, run_in_pool
-from flows.due import Done, due, with_outcome
+from flows.due import Done, due, with_outcome, without_ended
 from flows.pacing import Pace
 from flows.recovery import claim_run, recover_all
 from flows.reports import NightReport, NightRow
@@ -87,6 +87,8 @@ def nightly(
     if only:
         # What a night that died had begun was cancelled with it.
         specs = with_outcome(specs, store, (*only, Outcome.CANCELLED) if resumes else only)
+    if resumes:
+        specs = without_ended(specs, store, resumes)
     done = _done(store, resumes, again=force or bool(only))
     report = NightReport(night_id, total=len(specs))
     try:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from autoinstall.datasets.reader import load_table
+from autoinstall.datasets.records import RETRIED_OUTCOMES
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.store import DataPlace
 from autoinstall.values import Outcome, Value
@@ -49,3 +50,17 @@ def last_outcomes(data: DataPlace) -> dict[tuple[str, str | None], Outcome]:
     columns = ["repository", "ref", "outcome", "finished_at"]
     table = load_table(data, Dataset.REPOSITORIES, columns).sort_by("finished_at").drop_columns(["finished_at"])
     return {(row["repository"], row["ref"]): Outcome(row["outcome"]) for row in table.to_pylist()}
+
+
+def ended_without_commit(data: DataPlace, night_id: str) -> frozenset[tuple[str, str | None]]:
+    """Repository and ref of those that ended in that night, for good, before their commit was known.
+
+    Raises:
+        StorageFailed: the dataset cannot be read.
+    """
+    table = load_table(data, Dataset.REPOSITORIES, ["repository", "ref", "commit", "outcome", "night_id"])
+    return frozenset(
+        (row["repository"], row["ref"])
+        for row in table.to_pylist()
+        if row["night_id"] == night_id and not row["commit"] and row["outcome"] not in RETRIED_OUTCOMES
+    )

@@ -5,6 +5,7 @@ import pytest
 from dataset_rows import COMMIT, URL, environment, run
 
 import autoinstall
+from autoinstall.datasets.nights import ended_without_commit
 from autoinstall.datasets.reader import done_keys, environment_from, environments, find_environment, load
 from autoinstall.datasets.schemas import SCHEMAS, Dataset
 from autoinstall.datasets.writer import ensure_writable, file_name, write_run
@@ -93,3 +94,12 @@ def test_done_keys(tmp_path):
     write_run(tmp_path, run("r6", configuration="c6"))
     (tmp_path / "environments" / file_name("r6")).unlink()
     assert done_keys(tmp_path) == {(URL, COMMIT, "c1"), (URL, COMMIT, "c2")}
+
+
+def test_what_a_night_ended_before_its_commit_was_known(tmp_path):
+    unknown = {"verified": False, "outcome": "invalid_url", "commit": None}
+    write_run(tmp_path, run("r1", night_id="n1"))
+    write_run(tmp_path, run("r2", night_id="n1", ref="a", **unknown))
+    write_run(tmp_path, run("r3", night_id="n1", ref="b", **unknown | {"outcome": "cancelled"}))
+    write_run(tmp_path, run("r4", night_id="n2", ref="c", **unknown))
+    assert ended_without_commit(tmp_path, "n1") == {(URL, "a")}
