@@ -27,6 +27,7 @@
     │   ├── SandboxNetwork       the sandbox cannot reach what the settings say it may
     │   ├── ServiceNotReady      a service or sidecar did not become ready in its time
     │   ├── DiskFull             too little disk to go on
+    │   ├── OrchestratorUnavailable  Prefect's server did not take a run, so that nothing of it was begun
     │   ├── NightHalted          a night ended before its list did: one of these stayed for too long
     │   ├── StorageFailed        a dataset could not be written or read
     │   ├── ModelUnavailable     a model endpoint gave no answer, after retries
@@ -174,6 +175,10 @@ class ServiceNotReady(Infrastructure):
 
 class DiskFull(Infrastructure):
     code = "disk_full"
+
+
+class OrchestratorUnavailable(Infrastructure):
+    code = "orchestrator_unavailable"
 
 
 class NightHalted(Infrastructure):

@@ -17,6 +17,8 @@ _DEFAULTS = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
+    # Its own server, on SQLite, refuses a request now and then while others write.
+    "PREFECT_CLIENT_MAX_RETRIES": "8",
     # By these, other hosts tell a run that was killed from one that goes on.
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
 }

@@ -2,7 +2,10 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,20 @@ from tasks.selection import select_targets
 from tasks.setup import attempt_setup
 from tasks.verification import measure_quality, verify_attempt
 
+_begun: ContextVar[threading.Event | None] = ContextVar("begun", default=None)
+
+
+@contextmanager
+def watching_begin() -> Iterator[threading.Event]:
+    """An event that is set once a run of `build_environment` that is started in here begins its work: an error before
+    that has done nothing, and one after that has rows."""
+    event = threading.Event()
+    token = _begun.set(event)
+    try:
+        yield event
+    finally:
+        _begun.reset(token)
+
 
 def run_name(url: str) -> str:
     """`owner/name` of a URL, for people who read lists of runs."""
@@ -68,6 +85,8 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
         A state that tells the outcomes apart in the UI: Verified or Discarded (both completed), Infrastructure or
         Unknown (both failed), Cancelled. Its result is the run's `RunRecords`, without trajectories.
     """
+    if event := _begun.get():
+        event.set()
     runtime = current_runtime()
     settings = runtime.settings
     data = data or settings.data
@@ -102,6 +121,15 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
     _publish(publish_rows, ledger, records, data)
     publish_repository_report(records, data)
     return _final_state(records)
+
+
+def record_not_begun(spec: RepositorySpec, error: AutoinstallError, data: Location, night_id: str) -> RunRecords:
+    """Write the rows of a repository that Prefect's server took no run of."""
+    ledger = Ledger(spec, current_runtime().settings, night_id=night_id)
+    ledger.fail(error)
+    records = run_records(ledger)
+    _publish(publish_rows.fn, ledger, records, data)
+    return records
 
 
 def _publish(

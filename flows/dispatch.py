@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, cast
 from uuid import UUID
 
+import httpx
 from prefect import Flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -31,12 +32,12 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.tasks import exponential_backoff
 
 from autoinstall.datasets.location import Location
-from autoinstall.errors import BadInput
+from autoinstall.errors import BadInput, OrchestratorUnavailable
 from autoinstall.journals import INTERRUPTED
 from autoinstall.redaction import printable, redact
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
-from flows.build_environment import build_environment, run_name
+from flows.build_environment import build_environment, run_name, watching_begin
 from flows.reports import NightRow
 from tasks.policy import could_not_begin
 from tasks.runtime import current_runtime
@@ -55,8 +56,19 @@ def build_one(name: str, spec: RepositorySpec, data: Location, night_id: str) ->
     """One repository of the night, as a flow run of its own.
 
     The state is the flow run's, so that a failure of infrastructure shows in the night's list too.
+
+    Raises:
+        OrchestratorUnavailable: Prefect's server did not take the run.
     """
-    return build_environment(spec, data=data, night_id=night_id, return_state=True)
+    with watching_begin() as begun:
+        try:
+            return build_environment(spec, data=data, night_id=night_id, return_state=True)
+        except httpx.HTTPError as error:
+            # Prefect's client has tried several times; but one that has never reached its server tries once, and each
+            # flow run has a client of its own.
+            if begun.is_set():
+                raise
+            raise OrchestratorUnavailable(redact(f"Prefect's server did not take the run: {error}")) from error
 
 
 _BUILD_ONE: Any = build_one

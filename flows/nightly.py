@@ -24,13 +24,13 @@ from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.store import Store, store_of
 from autoinstall.datasets.writer import ensure_writable
-from autoinstall.errors import AutoinstallError, NightHalted
+from autoinstall.errors import AutoinstallError, NightHalted, OrchestratorUnavailable
 from autoinstall.errors import Cancelled as Ended
 from autoinstall.redaction import printable, redact
 from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
-from flows.build_environment import records_of
+from flows.build_environment import record_not_begun, records_of
 from flows.cancellation import watching
 from flows.dispatch import cancel_children, cancel_children_of, row_of_state, run_here, run_in_pool
 from flows.due import Done, due, with_outcome, without_ended
@@ -104,7 +104,7 @@ def nightly(
                 report.complete(store)
             else:
                 for spec, state in run_here(pace, data, night_id, concurrency):
-                    row = _row(spec, state)
+                    row = _row(spec, state, data, night_id)
                     if not pace.takes_again(spec, row):
                         report.add(row)
     except KeyboardInterrupt:
@@ -157,9 +157,11 @@ def newer_night() -> str | None:
     return next((str(run.expected_start_time) for run in later if run.auto_scheduled), None)
 
 
-def _row(spec: RepositorySpec, state: State[Any]) -> NightRow:
+def _row(spec: RepositorySpec, state: State[Any], data: Location, night_id: str) -> NightRow:
     try:
         row = records_of(state).repository
+    except OrchestratorUnavailable as error:
+        row = record_not_begun(spec, error, data, night_id).repository
     except Exception as error:  # noqa: BLE001 - the boundary: a run that broke beyond its own handling is still a line
         reason = redact(f"{type(error).__name__}: {error}")
         return NightRow(repository=printable(spec.url), ref=spec.ref, outcome=Outcome.INFRASTRUCTURE, reason=reason)

@@ -18,6 +18,7 @@ from autoinstall.errors import (
     EngineFailed,
     EngineUnavailable,
     ModelUnavailable,
+    OrchestratorUnavailable,
     QuotaExhausted,
     SandboxLost,
     StorageFailed,
@@ -30,7 +31,7 @@ from flows.reports import NightRow
 COMMON = frozenset(
     kind.code
     for kind in (
-        *(DiskFull, EngineUnavailable, EngineFailed, SandboxLost, StorageFailed),
+        *(DiskFull, EngineUnavailable, EngineFailed, SandboxLost, StorageFailed, OrchestratorUnavailable),
         *(ModelUnavailable, QuotaExhausted, EndpointUnsuitable),
     )
 )

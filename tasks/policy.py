@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 from prefect import runtime as prefect_runtime
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
@@ -14,6 +13,7 @@ from autoinstall.errors import (
     EngineUnavailable,
     ImageUnavailable,
     Infrastructure,
+    OrchestratorUnavailable,
     QuotaExhausted,
 )
 from autoinstall.ledger import Ledger
@@ -39,11 +39,10 @@ async def is_worth_retrying(_task: Task[..., Any], _run: TaskRun, state: State[A
 
 
 async def could_not_begin(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether Prefect's server did not answer when a repository's flow run was to be made. Prefect's client waits for a
-    server that it has reached before, and for no other; and each flow run has a client of its own."""
+    """Whether Prefect's server did not take the flow run of a repository, so that nothing of it was done."""
     try:
         await state.aresult()
-    except httpx.ConnectError:
+    except OrchestratorUnavailable:
         return not current_runtime().ended.is_set()
     except BaseException:  # noqa: BLE001 - what a task raised is only looked at here; the flow handles it
         return False

@@ -5,17 +5,22 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pandas as pd
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from autoinstall.errors import DiskFull, EngineUnavailable, NightHalted
 from autoinstall.runtime import Runtime
 from autoinstall.sandbox.scripted import Call, ScriptedProvider
 from autoinstall.settings import NightSettings, Settings
 from autoinstall.values import Outcome
+from flows import dispatch
 from flows.nightly import nightly, run_nightly
+from flows.pacing import ROW
 from tasks.runtime import use_runtime
 from tests.flows.conftest import INSTALL, works_once_installed
 
@@ -96,3 +101,47 @@ def test_a_full_disk_ends_the_night_and_fails_nothing(
     with use_runtime(make_runtime(settings=quick)), pytest.raises(NightHalted, match="were not done"):
         run_nightly(repositories, data=quick.data, settings=quick)
     assert len(pd.read_parquet(f"{quick.data}/repositories")) == 1
+
+
+def refuse_runs(times: float, monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
+    """Have Prefect's server answer 503 to the first so many requests to take a repository's run; gives those that were
+    refused."""
+    refused: list[httpx.Request] = []
+    send = httpx.AsyncClient.send
+
+    async def answer(client: httpx.AsyncClient, request: httpx.Request, **named: Any) -> httpx.Response:
+        if request.method == "POST" and request.url.path.endswith("/task_runs/") and len(refused) < times:
+            refused.append(request)
+            return httpx.Response(503, request=request)
+        return await send(client, request, **named)
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", answer)
+    monkeypatch.setattr(dispatch, "_BUILD_ONE", dispatch.build_one.with_options(retry_delay_seconds=0))
+    return refused
+
+
+def test_a_run_that_prefect_refuses_at_first_is_begun_later(
+    make_runtime: MakeRuntime, quick: Settings, repositories: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = refuse_runs(3, monkeypatch)
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=quick)):
+        state = nightly(repositories, concurrency=2, force=True, return_state=True)
+
+    assert len(refused) == 3
+    assert (state.name, len(state.result())) == ("Completed", 4)
+    assert list(pd.read_parquet(data / "repositories").outcome) == ["verified"] * 4
+
+
+def test_a_run_that_prefect_never_takes_has_a_row_all_the_same(
+    make_runtime: MakeRuntime, quick: Settings, repositories: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_runs(float("inf"), monkeypatch)
+    once = quick.model_copy(update={"night": QUICK.model_copy(update={"repeats": 0})})
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=once)):
+        state = nightly(repositories, concurrency=1, force=True, return_state=True)
+
+    assert state.name == "Halted"
+    rows = pd.read_parquet(data / "repositories")
+    assert len(rows) == len(state.result(raise_on_failure=False)) == ROW
+    assert {(row.outcome, row.code) for row in rows.itertuples()} == {("infrastructure", "orchestrator_unavailable")}
+    assert rows.reason.str.contains("503").all()
