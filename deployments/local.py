@@ -12,15 +12,16 @@ AUTOINSTALL_STATE       pid files and logs (default: .cache/up)
 
 import fcntl
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE = Path(os.environ.get("AUTOINSTALL_STATE") or ROOT / ".cache/up")
@@ -31,6 +32,7 @@ START_SECONDS = 300.0
 """A server that starts for the first time makes its database, which takes long on a small machine."""
 
 STOP_SECONDS = 60.0
+KILL_SECONDS = 10.0
 
 ENVIRONMENT = {
     "PREFECT_API_URL": f"{URL}/api",
@@ -41,6 +43,11 @@ ENVIRONMENT = {
     "PREFECT_CLIENT_MAX_RETRIES": "8",
     # A night ends where the server forgets that it holds its place, which it would by being started again.
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    # The embedded database has one writer at a time: what task runs tell is written many at once, so that requests
+    # are refused less often.
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
     # By these, a run on another host that was killed is told from one that goes on.
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "AUTOINSTALL_HOME": str(ROOT),
@@ -86,16 +93,21 @@ class Program:
         say(f"{self.name} started (pid {process.pid}, log {self.log})")
 
     def stop(self) -> None:
-        """Ask it to end, and end it where it does not; what it runs goes with it."""
+        """Ask it and all that it runs to end, and end what does not. Of a worker that are the flows' processes, each in
+        a session of its own: they close their containers and write their rows."""
         pid = self.pid()
         if pid is None:
             return
-        os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        while self.pid() is not None and time.monotonic() < deadline:
-            time.sleep(0.2)
-        if self.pid() is not None:
-            os.killpg(pid, signal.SIGKILL)
+        program = psutil.Process(pid)
+        processes = [program, *program.children(recursive=True)]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+        _, left = psutil.wait_procs(processes, timeout=STOP_SECONDS)
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, timeout=KILL_SECONDS)
         say(f"{self.name} stopped")
 
 

@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +41,7 @@ def local(tmp_path: Path, state: Path) -> Iterator[Local]:
         "AUTOINSTALL_PORT": str(free_port()),
         "AUTOINSTALL_STATE": str(state),
         "AUTOINSTALL_DATA": str(tmp_path / "data"),
+        "AUTOINSTALL_CACHE": str(tmp_path / "cache"),
         "PREFECT_HOME": str(tmp_path / "prefect"),
     }
 
@@ -85,3 +89,20 @@ def test_what_is_killed_is_started_again_and_nothing_else(local: Local, state: P
     assert local("down").returncode == 0
     assert all(map(is_gone, after.values()))
     assert local("down").returncode == 0
+
+
+def test_what_is_under_way_ends_with_the_worker(local: Local, state: Path) -> None:
+    """A run is in the middle of a clone, from a remote that answers nothing."""
+    address = local("up").stdout.strip()
+    with socket.create_server(("127.0.0.1", 0)) as remote, temporary_settings({PREFECT_API_URL: f"{address}/api"}):
+        remote.settimeout(120)
+        with get_client(sync_client=True) as client:
+            deployment = client.read_deployment_by_name("build-environment/repository")
+            url = f"http://127.0.0.1:{remote.getsockname()[1]}/owner/name.git"
+            client.create_flow_run_from_deployment(deployment.id, parameters={"spec": {"url": url}})
+        connection, _ = remote.accept()
+        with connection:
+            running = psutil.Process(pids(state)["worker"]).children(recursive=True)
+            assert any("git" in process.name() for process in running)
+            assert local("down").returncode == 0
+    assert [process for process in running if process.is_running()] == []
