@@ -17,7 +17,11 @@ _DEFAULTS = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
-    # Its own server, on SQLite, refuses a request now and then while others write.
+    # The embedded database has one writer at a time: what task runs tell is written many at once, and a request that is
+    # refused meanwhile is sent again.
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
     "PREFECT_CLIENT_MAX_RETRIES": "8",
     # By these, other hosts tell a run that was killed from one that goes on.
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
