@@ -1,4 +1,4 @@
-"""Lists of repositories: CSV, JSON Lines or Parquet.
+"""Lists of repositories: CSV, JSON Lines or Parquet, in a file or in a bucket.
 
 | column | holds |
 |---|---|
@@ -16,14 +16,17 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 
+from autoinstall.datasets.store import store_of
 from autoinstall.errors import InvalidGoals, InvalidList
 from autoinstall.goals_file import parse_goals
+from autoinstall.settings import StorageSettings
 from autoinstall.values import Goal, Limits, RepositorySpec
 
 COLUMNS = ("url", "ref", "goals", "base_image", "env", "limits")
@@ -33,89 +36,108 @@ _MAX_FIELD_BYTES = 16 * 2**20
 _Row = tuple[str, Mapping[str, object]]  # where it stands, for messages; column → value
 
 
-def read_list(path: Path) -> tuple[RepositorySpec, ...]:
+ListAddress = Annotated[str, BeforeValidator(str)]
+"""Path of a file, or `s3://bucket/key`."""
+
+
+def read_list(address: str | Path, storage: StorageSettings | None = None) -> tuple[RepositorySpec, ...]:
     """The repositories of a file in its order, each once. The suffix tells the format, else the content does.
+
+    Args:
+        storage: how a bucket is reached; None means the process's settings.
 
     Raises:
         InvalidList: it cannot be read, or a row is malformed; the message names the file and the line.
+        StorageFailed: the bucket cannot be read.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidList(f"The repository list {path} cannot be read: {error.strerror}.", hint=_HINT) from None
-    rows = _reader(path, content)(path, content)
+    name = str(address)
+    content = _content(name, storage)
+    rows = _reader(name, content)(name, content)
     # A dictionary keeps the order; the JSON of a value tells it from all others.
-    found = {spec.model_dump_json(): spec for spec in (_spec(path, row) for row in rows)}
+    found = {spec.model_dump_json(): spec for spec in (_spec(name, row) for row in rows)}
     if not found:
-        raise InvalidList(f"The repository list {path} has no row.", hint=_HINT)
+        raise InvalidList(f"The repository list {name} has no row.", hint=_HINT)
     return tuple(found.values())
 
 
-def _reader(path: Path, content: bytes) -> Callable[[Path, bytes], Iterator[_Row]]:
+def _content(name: str, storage: StorageSettings | None) -> bytes:
+    if name.startswith("s3://"):
+        folder, _, key = name.rpartition("/")
+        content = store_of(folder, storage).read(key)
+        if content is None:
+            raise InvalidList(f"There is no repository list {name}.", hint=_HINT)
+        return content
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise InvalidList(f"The repository list {name} cannot be read: {error.strerror}.", hint=_HINT) from None
+
+
+def _reader(name: str, content: bytes) -> Callable[[str, bytes], Iterator[_Row]]:
     by_suffix = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet, ".pq": _parquet}
-    if (known := by_suffix.get(path.suffix.lower())) is not None:
+    if (known := by_suffix.get(PurePath(name).suffix.lower())) is not None:
         return known
     if content.startswith(b"PAR1"):
         return _parquet
     return _json_lines if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else _csv
 
 
-def _text(path: Path, content: bytes) -> str:
+def _text(name: str, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise InvalidList(f"{path}, line {line}: not UTF-8.", hint="Save the list as UTF-8.") from None
+        raise InvalidList(f"{name}, line {line}: not UTF-8.", hint="Save the list as UTF-8.") from None
 
 
-def _csv(path: Path, content: bytes) -> Iterator[_Row]:
+def _csv(name: str, content: bytes) -> Iterator[_Row]:
     # The csv module rather than pandas: every cell stays the text that it is, and every row knows its line.
     csv.field_size_limit(_MAX_FIELD_BYTES)
-    reader = csv.DictReader(io.StringIO(_text(path, content), newline=""), strict=True)
+    reader = csv.DictReader(io.StringIO(_text(name, content), newline=""), strict=True)
     try:
         names = [name.strip() for name in reader.fieldnames or ()]
         if "url" not in names:
-            raise InvalidList(f"{path}, line 1: there is no column url.", hint=_HINT)
+            raise InvalidList(f"{name}, line 1: there is no column url.", hint=_HINT)
         if repeated := next((name for name in COLUMNS if names.count(name) > 1), None):
-            raise InvalidList(f"{path}, line 1: the column {repeated} is there twice.", hint=_HINT)
+            raise InvalidList(f"{name}, line 1: the column {repeated} is there twice.", hint=_HINT)
         reader.fieldnames = names
         for row in reader:
             where = f"line {reader.line_num}"
             if None in row:
-                raise InvalidList(f"{path}, {where}: more cells than columns.", hint="Quote cells that have a comma.")
+                raise InvalidList(f"{name}, {where}: more cells than columns.", hint="Quote cells that have a comma.")
             yield where, row
     except csv.Error as error:
-        raise InvalidList(f"{path}, line {reader.line_num}: {error}.", hint=_HINT) from None
+        raise InvalidList(f"{name}, line {reader.line_num}: {error}.", hint=_HINT) from None
 
 
-def _json_lines(path: Path, content: bytes) -> Iterator[_Row]:
-    for number, line in enumerate(_text(path, content).split("\n"), start=1):
+def _json_lines(name: str, content: bytes) -> Iterator[_Row]:
+    for number, line in enumerate(_text(name, content).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"line {number}"
         try:
             row = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise InvalidList(f"{path}, {where}: not JSON: {error}.", hint="Write one object a line.") from None
+            raise InvalidList(f"{name}, {where}: not JSON: {error}.", hint="Write one object a line.") from None
         if not isinstance(row, dict):
-            raise InvalidList(f"{path}, {where}: not an object.", hint="Write one object a line.")
+            raise InvalidList(f"{name}, {where}: not an object.", hint="Write one object a line.")
         yield where, row
 
 
-def _parquet(path: Path, content: bytes) -> Iterator[_Row]:
+def _parquet(name: str, content: bytes) -> Iterator[_Row]:
     try:
         source = pq.ParquetFile(io.BytesIO(content))
         wanted = [name for name in source.schema_arrow.names if name in COLUMNS]
         table = source.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:
-        raise InvalidList(f"{path} is not a readable Parquet file: {error}.", hint=_HINT) from None
+        raise InvalidList(f"{name} is not a readable Parquet file: {error}.", hint=_HINT) from None
     if "url" not in wanted:
-        raise InvalidList(f"{path} has no column url.", hint=_HINT)
+        raise InvalidList(f"{name} has no column url.", hint=_HINT)
     for number, row in enumerate(table.to_pylist(), start=1):
         yield f"row {number}", row
 
 
-def _spec(path: Path, row: _Row) -> RepositorySpec:
+def _spec(name: str, row: _Row) -> RepositorySpec:
     where, cells = row
     try:
         return RepositorySpec(
@@ -127,9 +149,9 @@ def _spec(path: Path, row: _Row) -> RepositorySpec:
             limits=_limits(cells.get("limits")),
         )
     except _BadCell as error:
-        raise InvalidList(f"{path}, {where}: {error}.", hint=_HINT) from None
+        raise InvalidList(f"{name}, {where}: {error}.", hint=_HINT) from None
     except ValidationError:
-        raise InvalidList(f"{path}, {where}: the url is empty.", hint=_HINT) from None
+        raise InvalidList(f"{name}, {where}: the url is empty.", hint=_HINT) from None
 
 
 class _BadCell(Exception):

@@ -214,7 +214,7 @@ def night(place: Path, meter: Meter) -> None:
         judge=ScriptedJudge(),
     )
     with use_runtime(runtime):
-        state: Any = nightly(place / "list.csv", data=place / "data", concurrency=CONCURRENCY, return_state=True)
+        state: Any = nightly(str(place / "list.csv"), data=place / "data", concurrency=CONCURRENCY, return_state=True)
     if state.name != "Completed" or meter.done != meter.total:
         raise RuntimeError(f"{meter.done} of {meter.total} were done: {state}")
 

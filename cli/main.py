@@ -98,8 +98,12 @@ def run(
 @app.command()
 def nightly(
     repositories: Annotated[
-        Path,
-        typer.Option("--repositories", metavar="FILE", help="CSV, JSON Lines or Parquet: url, ref, goals, …"),
+        str,
+        typer.Option(
+            "--repositories",
+            metavar="FILE",
+            help="CSV, JSON Lines or Parquet, also s3://BUCKET/KEY: url, ref, goals, …",
+        ),
     ],
     *,
     data: DataOption = None,

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +26,7 @@ from autoinstall.datasets.writer import ensure_writable
 from autoinstall.errors import AutoinstallError, NightHalted, OrchestratorUnavailable
 from autoinstall.errors import Cancelled as Ended
 from autoinstall.redaction import printable, redact
-from autoinstall.repository_list import read_list
+from autoinstall.repository_list import ListAddress, read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
 from flows.build_environment import record_not_begun, records_of
@@ -42,7 +41,7 @@ from tasks.runtime import current_runtime, use_runtime
 
 @flow(name="nightly", flow_run_name="nightly {repositories}", persist_result=False, on_cancellation=[cancel_children])
 def nightly(
-    repositories: Path,
+    repositories: ListAddress,
     data: Location | None = None,
     *,
     concurrency: int = 2,
@@ -54,8 +53,8 @@ def nightly(
     """Build an environment of every repository of a list.
 
     Args:
-        repositories: CSV, JSON Lines or Parquet file with url, ref and optional goals, base_image, env, limits.
-            A branch is looked up every night, and built where its head is new.
+        repositories: CSV, JSON Lines or Parquet file with url, ref and optional goals, base_image, env, limits: a path,
+            or `s3://bucket/key`. A branch is looked up every night, and built where its head is new.
         data: Directory of the datasets, or `s3://bucket/prefix`; by default that of the settings.
         concurrency: Repositories under way at once.
         force: Do again what was done before at the same commit with the same configuration.
@@ -76,7 +75,7 @@ def nightly(
     data = data or runtime.settings.data
     store = store_of(data, runtime.settings.storage)
     ensure_writable(store)
-    specs, settings = without_credentials(read_list(repositories), runtime.settings)
+    specs, settings = without_credentials(read_list(repositories, runtime.settings.storage), runtime.settings)
     if deployment and settings.git_credentials != runtime.settings.git_credentials:
         get_run_logger().warning(
             "Credentials in URLs stay on this host: workers elsewhere need them in AUTOINSTALL_GIT_CREDENTIALS."
@@ -179,7 +178,7 @@ def _final_state(report: NightReport, halted: str | None) -> State[Any]:
 
 
 def run_nightly(
-    list_file: Path, *, data: Location, settings: Settings, concurrency: int = 2, force: bool = False
+    list_file: str, *, data: Location, settings: Settings, concurrency: int = 2, force: bool = False
 ) -> tuple[NightRow, ...]:
     """Run the flow in this process.
 
@@ -191,7 +190,7 @@ def run_nightly(
         Cancelled: somebody interrupted it.
     """
     ensure_writable(store_of(data, settings.storage))
-    read_list(list_file)
+    read_list(list_file, settings.storage)
     with use_runtime(settings), tags("night"):
         state: Any = nightly(list_file, data=data, concurrency=concurrency, force=force, return_state=True)
         result = state.result(raise_on_failure=False)

@@ -13,7 +13,8 @@ from autoinstall.datasets.schemas import SCHEMAS, Dataset
 from autoinstall.datasets.spool import keep_run_rows, kept_runs, write_kept_runs
 from autoinstall.datasets.store import STAGING, Store, ensure_bucket, store_of
 from autoinstall.datasets.writer import ensure_writable, file_name, has_run, write_run
-from autoinstall.errors import StorageFailed, UnusableDirectory
+from autoinstall.errors import InvalidList, StorageFailed, UnusableDirectory
+from autoinstall.repository_list import read_list
 from autoinstall.settings import Settings
 from tests.storage import BUCKET, Storage, storage_server
 from tests.unit.dataset_rows import COMMIT, URL, environment, run
@@ -120,3 +121,12 @@ def test_a_bucket_is_made_where_it_is_absent(storage: Storage, tmp_path: Path) -
     assert [ensure_bucket(place, storage.settings) for place in (there, absent, absent)] == [False, True, False]
     ensure_writable(store_of(absent, storage.settings))
     assert not ensure_bucket(Location(tmp_path), storage.settings)
+
+
+def test_a_list_of_repositories_may_be_in_the_bucket(storage):
+    store_of(f"s3://{BUCKET}/lists", storage.settings).put("all.csv", pa.py_buffer(b"url\nhttps://example.org/a/b\n"))
+    (spec,) = read_list(f"s3://{BUCKET}/lists/all.csv", storage.settings)
+    assert spec.url == "https://example.org/a/b"
+    for absent in (f"s3://{BUCKET}/lists/absent.csv", "s3://another/all.csv"):
+        with pytest.raises(InvalidList, match=f"There is no repository list {absent}"):
+            read_list(absent, storage.settings)

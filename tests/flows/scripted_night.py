@@ -68,7 +68,7 @@ def runtime_of(place: Path) -> Runtime:
 def main(place: Path, options: dict[str, Any]) -> None:
     """Run the night over `PLACE/list.csv`."""
     with use_runtime(runtime_of(place)):
-        state = nightly(place / "list.csv", data=place / "data", return_state=True, **options)
+        state = nightly(str(place / "list.csv"), data=place / "data", return_state=True, **options)
     (place / "ended").write_text(state.type.value)
 
 

@@ -62,7 +62,7 @@ def test_an_engine_that_comes_back_costs_nothing(
 
     provider.responses = {INSTALL: dies_once, re.compile(r"^check part"): works_once_installed}
     with use_runtime(make_runtime(settings=quick)):
-        state = nightly(repositories, concurrency=1, force=True, return_state=True)
+        state = nightly(str(repositories), concurrency=1, force=True, return_state=True)
 
     assert (state.name, len(state.result())) == ("Completed", 4)
     assert {row.outcome for row in state.result()} == {Outcome.VERIFIED}
@@ -85,7 +85,7 @@ def test_a_full_disk_ends_the_night_and_fails_nothing(
     provider.responses = {INSTALL: fills_the_disk}
     provider.default = 1
     with use_runtime(make_runtime(settings=quick)):
-        state = nightly(repositories, concurrency=1, return_state=True)
+        state = nightly(str(repositories), concurrency=1, return_state=True)
 
     assert (state.name, state.type.value) == ("Halted", "FAILED")
     assert state.message is not None
@@ -99,7 +99,7 @@ def test_a_full_disk_ends_the_night_and_fails_nothing(
     # The command line hears of it, too.
     monkeypatch.setattr("flows.nightly.use_runtime", lambda _: nullcontext())
     with use_runtime(make_runtime(settings=quick)), pytest.raises(NightHalted, match="were not done"):
-        run_nightly(repositories, data=quick.data, settings=quick)
+        run_nightly(str(repositories), data=quick.data, settings=quick)
     assert len(pd.read_parquet(f"{quick.data}/repositories")) == 1
 
 
@@ -125,7 +125,7 @@ def test_a_run_that_prefect_refuses_at_first_is_begun_later(
 ) -> None:
     refused = refuse_runs(3, monkeypatch)
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=quick)):
-        state = nightly(repositories, concurrency=2, force=True, return_state=True)
+        state = nightly(str(repositories), concurrency=2, force=True, return_state=True)
 
     assert len(refused) == 3
     assert (state.name, len(state.result())) == ("Completed", 4)
@@ -138,7 +138,7 @@ def test_a_run_that_prefect_never_takes_has_a_row_all_the_same(
     refuse_runs(float("inf"), monkeypatch)
     once = quick.model_copy(update={"night": QUICK.model_copy(update={"repeats": 0})})
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=once)):
-        state = nightly(repositories, concurrency=1, force=True, return_state=True)
+        state = nightly(str(repositories), concurrency=1, force=True, return_state=True)
 
     assert state.name == "Halted"
     rows = pd.read_parquet(data / "repositories")

@@ -37,7 +37,7 @@ def repositories(repository: Path, tmp_path: Path) -> Path:
 
 def run(runtime: Runtime, path: Path, **options: object) -> tuple[str, tuple[NightRow, ...]]:
     with use_runtime(runtime):
-        state = nightly(path, return_state=True, **options)  # type: ignore[call-overload]
+        state = nightly(str(path), return_state=True, **options)  # type: ignore[call-overload]
     result = state.result(raise_on_failure=False)
     if isinstance(result, BaseException):
         raise result
@@ -111,7 +111,7 @@ def test_an_interrupted_night_closes_what_it_opened(
 
     monkeypatch.setattr("flows.nightly.NightReport.add", interrupted)
     with use_runtime(make_runtime()):
-        state = nightly(repositories, concurrency=1, return_state=True)
+        state = nightly(str(repositories), concurrency=1, return_state=True)
     assert state.type.value == "CANCELLED"
     assert provider.opened
     assert all(sandbox.closed for sandbox in provider.opened)

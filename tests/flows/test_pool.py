@@ -105,7 +105,7 @@ def worker(deployment: UUID) -> Iterator[Callable[..., Worker]]:
 
 def run(runtime: Runtime, path: Path, **options: object) -> tuple[NightRow, ...]:
     with use_runtime(runtime):
-        state = nightly(path, deployment=DEPLOYMENT, return_state=True, **options)  # type: ignore[call-overload]
+        state = nightly(str(path), deployment=DEPLOYMENT, return_state=True, **options)  # type: ignore[call-overload]
     result = state.result(raise_on_failure=False)
     if isinstance(result, BaseException):
         raise result
@@ -184,7 +184,7 @@ def test_cancelling_a_night_cancels_what_it_left_to_workers(
 
 def test_a_deployment_that_is_not_there_is_said(make_runtime: MakeRuntime, repositories: Path) -> None:
     with use_runtime(make_runtime()), pytest.raises(BadInput, match="no deployment nowhere/at-all"):
-        nightly(repositories, deployment="nowhere/at-all")
+        nightly(str(repositories), deployment="nowhere/at-all")
 
 
 def test_slots_are_held_while_work_goes_on_and_missing_limits_hold_nobody_up() -> None:

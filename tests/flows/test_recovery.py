@@ -152,7 +152,7 @@ def test_a_killed_night_is_completed_and_nothing_is_done_twice(
     assert list((night.place / "cache/runs").iterdir()) == []
 
     with use_runtime(runtime_of(night.place)):
-        nightly(night.place / "list.csv", data=night.place / "data", resumes=str(dead.id))
+        nightly(str(night.place / "list.csv"), data=night.place / "data", resumes=str(dead.id))
     table = pd.read_parquet(night.place / "data/repositories")
     verified = table[table.outcome == "verified"]
     assert sorted(verified.repository.str.rpartition("/")[2]) == sorted(NAMES)

@@ -287,7 +287,7 @@ def test_nightly_passes_on_what_it_was_told(flows, tmp_path):
     done = cli("nightly", "--repositories", "list.csv", "--data", "d", "--concurrency", 3, "--force")
     assert done.exit_code == 0, done.output
     (path,), options = flows.calls[0]
-    assert path == Path("list.csv")
+    assert path == "list.csv"
     assert options["data"] == str(tmp_path / "d")
     assert (options["concurrency"], options["force"]) == (3, True)
     for expected in ("verified", "mismatch", "5/7", "no [luck]", "prefect server start", str(tmp_path / "d")):
