@@ -42,6 +42,8 @@ def against(
         ("  py311: FAIL code 1 (0.01 seconds)\n  evaluation failed :( (0.05 seconds)", Category.TEST),
         ("ERROR: file or directory not found: tests/x.py", Category.TEST),
         ("Error: no test specified", Category.TEST),
+        ("# example.com/a\nvet: ./a.go:3:2: could not import example.com/b (x)", Category.LINT),
+        ("a.go:3:2: no required module provides package example.com/b; to add it:", Category.LINT),
     ],
 )
 def test_signs_of_failure_at_exit_code_zero(output: str, category: Category) -> None:

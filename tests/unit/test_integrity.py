@@ -149,6 +149,8 @@ def test_a_declared_mock_may_be_configuration_of_npm(sandbox: ScriptedSandbox, c
         ("NODE_OPTIONS", "--require /x.js", True),
         ("MAKEFLAGS", "-j4", False),
         ("MAKEFLAGS", "-n", True),
+        ("GOFLAGS", "-count=1 -mod=mod -vet=off", False),
+        ("GOFLAGS", "-run=TestOne", True),
         ("DATABASE_URL", "sqlite://", False),
     ],
 )

@@ -17,6 +17,7 @@ def all_repairers() -> tuple[Repairer, ...]:
         WebRepairer(),
         PythonRepairer(),
         NodeRepairer(),
+        GenericRepairer("go_symptoms"),
         AptRepairer(),
         ServiceRepairer(),
         MockRepairer(),

@@ -1,4 +1,4 @@
-"""Symptoms that any tool may show: locale, time zone, git's identity, warnings as errors, …: by a table."""
+"""Symptoms with remedies that a table gives: of any tool (locale, warnings as errors, …) or of one language."""
 
 import re
 from collections.abc import Sequence
@@ -28,12 +28,17 @@ class SymptomTable(Value):
 
 
 class GenericRepairer:
+    """Args: the table's name; every one of them has the form of `symptoms.toml`."""
+
     name = "generic"
+
+    def __init__(self, table: str = "symptoms") -> None:
+        self._table = table
 
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         del context, sandbox
         repairs: list[Repair] = []
-        for symptom in load("symptoms", SymptomTable).symptoms:
+        for symptom in load(self._table, SymptomTable).symptoms:
             match = re.search(symptom.pattern, failure.output)
             if not match:
                 continue
