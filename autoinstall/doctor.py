@@ -1,4 +1,5 @@
-"""Looks at this machine as a run will: engine, disk, base image, network from inside a sandbox, git, directories."""
+"""Looks at this machine as a run will: engine, disk, base image, registry, network from inside a sandbox, git,
+directories. Prefect is looked at by `flows.examination`."""
 
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from urllib.request import url2pathname
 
 import docker
 import requests
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 
 from autoinstall.datasets.store import store_of
 from autoinstall.errors import AutoinstallError
@@ -22,6 +23,7 @@ from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.sandbox.engine import connect, free_space
 from autoinstall.sandbox.images import present_base
+from autoinstall.sandbox.registry import DENIED, credentials
 from autoinstall.settings import Settings
 from autoinstall.values import Value
 
@@ -83,6 +85,8 @@ def _examine(
     try:
         yield from engine(client, settings)
         base = present_base(client, settings)
+        if settings.registry.repository:
+            yield registry(client, settings)
     except AutoinstallError as error:
         yield Check.failed("engine", error)
         return
@@ -218,6 +222,30 @@ def memory(total_mb: int, settings: Settings) -> Check:
     return Check(
         name="memory", status=Status.WARN, detail=detail, hint="Lower AUTOINSTALL_LIMITS__MEMORY_MB, or add memory."
     )
+
+
+def registry(client: docker.DockerClient, settings: Settings) -> Check:
+    """Whether the engine reaches the registry of the images, and that knows the credentials. Whether it takes images
+    shows when one is pushed."""
+    repository = settings.registry.repository
+    name = repository.partition("/")[0]
+    try:
+        client.api.inspect_distribution(f"{repository}:doctor", auth_config=credentials(settings, repository))
+    except APIError as error:
+        said = redact(str(error.explanation or error))
+        lowered = said.lower()
+        if "manifest unknown" in lowered or "name unknown" in lowered:
+            return Check(name="registry", status=Status.OK, detail=f"{name} answers, and knows who asks")
+        hint = "Is its address right, and does the engine reach it?"
+        if error.status_code in (401, 403) or any(sign in lowered for sign in DENIED):
+            hint = "Set AUTOINSTALL_REGISTRY__USERNAME and …__PASSWORD, or `docker login` as the user that runs this."
+        elif "http response to https" in lowered:
+            hint = "A registry without TLS must be named in the engine's `insecure-registries`."
+        elif error.status_code in (404, 501) and "page not found" in lowered:
+            detail = f"This engine cannot be asked about {name}; the first push shows whether it takes images."
+            return Check(name="registry", status=Status.WARN, detail=detail)
+        return Check(name="registry", status=Status.FAIL, detail=f"{name} does not serve: {said[:300]}", hint=hint)
+    return Check(name="registry", status=Status.OK, detail=f"{name} answers, and knows who asks")
 
 
 def base_image(settings: Settings, base: Snapshot | None) -> Check:

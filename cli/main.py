@@ -376,8 +376,9 @@ def doctor(
         settings = settings_for(data)
         from autoinstall.doctor import Status, examine, examine_models
         from cli import tables
+        from flows.examination import examine_prefect
 
-        checks = (*examine(settings), *examine_models(settings, asked=model))
+        checks = (*examine(settings), *examine_models(settings, asked=model), *examine_prefect(settings))
         if as_json:
             print_json([check.model_dump(mode="json") for check in checks])
         else:

@@ -70,7 +70,7 @@ class _Lines(logging.Handler):
             message = record.getMessage()
         except (TypeError, ValueError):
             message = str(record.msg)
-        if message.startswith(_SKIPPED) or (record.levelno < logging.INFO):
+        if message.startswith(_SKIPPED) or record.levelno < logging.INFO or hasattr(record, "command"):
             return
         run = getattr(record, "task_run_name", None) or getattr(record, "flow_run_name", "")
         first = message.splitlines()[0] if message else ""

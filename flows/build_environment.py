@@ -22,13 +22,14 @@ from autoinstall.datasets.location import Location
 from autoinstall.datasets.records import RunRecords
 from autoinstall.datasets.spool import keep_run_rows
 from autoinstall.datasets.store import store_of
-from autoinstall.datasets.writer import ensure_writable
+from autoinstall.datasets.writer import ensure_writable, secrets_of
 from autoinstall.errors import AutoinstallError
 from autoinstall.errors import Cancelled as Ended
 from autoinstall.journals import remove_journals, write_head
 from autoinstall.languages import language_of
 from autoinstall.ledger import Ledger
 from autoinstall.liveness import scratch
+from autoinstall.logs import about
 from autoinstall.redaction import printable, redact, without_userinfo
 from autoinstall.rows import repository_record, run_records
 from autoinstall.settings import Settings
@@ -40,6 +41,7 @@ from flows.reports import publish_repository_report
 from tasks.clone import clone, prepare_initial_state
 from tasks.goal_setting import propose_goals, run_baseline
 from tasks.limits import in_run_slot
+from tasks.logs import logs_in_runs
 from tasks.publishing import publish_image, publish_rows, push_image
 from tasks.runtime import current_runtime, use_runtime
 from tasks.selection import select_targets
@@ -98,7 +100,7 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=scratch(settings.cache)))
     try:
         # Tags are the flow run's. For a task run with tags Prefect asks the server for slots, which takes seconds.
-        with watching(), TagsContext(current_tags=set()):
+        with watching(), TagsContext(current_tags=set()), logs_in_runs(), about(repository=run_name(spec.url)):
             if is_alone():
                 get_run_logger().info("%s", clean_up(runtime))
             _run_stages(ledger, directory / "checkout", data)
@@ -119,7 +121,7 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
         _discard_images(ledger)
     records = run_records(ledger)
     _publish(publish_rows, ledger, records, data)
-    publish_repository_report(records, data)
+    publish_repository_report(records, data, secrets_of(settings))
     return _final_state(records)
 
 
@@ -158,11 +160,11 @@ def _run_stages(ledger: Ledger, directory: Path, data: Location) -> None:
     number: int | None = 1
     while number is not None:
         write_head(ledger.settings.cache, data, repository_record(ledger))
-        with ledger.stage("setup"):
+        with ledger.stage("setup"), about(attempt=number):
             attempt = attempt_setup(ledger, number)
         ledger.attempts.append(attempt)
         if attempt.snapshot is not None:
-            with ledger.stage("verification"):
+            with ledger.stage("verification"), about(attempt=number):
                 ledger.verifications[number] = verify_attempt(ledger, number, attempt)
         logger.info("Attempt %d of %d: %s. %s", number, attempts, ledger.outcome, ledger.reason)
         if ledger.outcome is Outcome.VERIFIED:
@@ -202,7 +204,7 @@ def _accept(ledger: Ledger, attempt: SetupAttempt) -> None:
     environment_id = ledger.environment_id
     if attempt.snapshot is None or environment_id is None:
         raise RuntimeError("only a verified attempt can be accepted")
-    with ledger.stage("quality"):
+    with ledger.stage("quality"), about(attempt=attempt.number):
         ledger.quality = measure_quality(ledger, attempt)
     with ledger.stage("publishing"):
         image = publish_image(ledger, attempt.snapshot, environment_id)

@@ -36,6 +36,7 @@ from flows.due import Done, due, with_outcome, without_ended
 from flows.pacing import Pace
 from flows.recovery import claim_run, recover_all
 from flows.reports import NightReport, NightRow
+from tasks.logs import logs_in_runs
 from tasks.runtime import current_runtime, use_runtime
 
 
@@ -91,7 +92,7 @@ def nightly(
     done = _done(store, resumes, again=force or bool(only))
     report = NightReport(night_id, total=len(specs))
     try:
-        with use_runtime(replace(runtime, settings=settings)), watching():
+        with use_runtime(replace(runtime, settings=settings)), watching(), logs_in_runs():
             # Of workers elsewhere, the night sees no engine and no disk.
             check = (lambda: None) if deployment else runtime.provider.check
             pace = Pace(due(specs, done, settings, report.add), settings.night, check, report.note)

@@ -1,6 +1,9 @@
 """What people see in the Prefect UI: progress and outcomes of a night, and a page for each repository."""
 
+import re
+import shlex
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Self, cast
 from uuid import UUID
 
@@ -14,11 +17,15 @@ from prefect.settings import PREFECT_UI_URL
 
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.nights import RunFacts, facts_of_runs
-from autoinstall.datasets.records import RepositoryRecord, RunRecords
+from autoinstall.datasets.records import AttemptRecord, GoalRecord, RepositoryRecord, RunRecords
 from autoinstall.datasets.store import Store
-from autoinstall.values import Outcome, Value
+from autoinstall.outputs.cleaning import clean
+from autoinstall.redaction import printable, redact
+from autoinstall.values import Outcome, Role, Value
+from flows.excerpts import excerpt
 
 _OUTPUT_TAIL = 1500
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>#|!~&$]")
 _MARKS = {"matches": "✓", "mismatch": "✗", "unknown": "?"}
 
 
@@ -100,19 +107,33 @@ class NightReport:
             table=[
                 {
                     "outcome": row.outcome.value if row.outcome else "skipped",
-                    "repository": "/".join(row.repository.rstrip("/").split("/")[-2:]),
+                    # The UI renders cells as markdown.
+                    "repository": _link(short_name(row.repository), flow_run_link(row.flow_run_id)),
                     "held-out": row.held_out,
                     "tries": row.attempts,
                     "seconds": round(row.seconds),
-                    "reason": row.reason[:120],
+                    "reason": plain(row.reason[:120]),
                     "environment": row.environment_id or "",
                     "commit": (row.commit or "")[:12],
-                    "url": row.repository,
-                    "run": flow_run_link(row.flow_run_id),
+                    "url": plain(row.repository),
                 }
                 for row in self.rows
             ],
         )
+
+
+def short_name(url: str) -> str:
+    """`owner/name` of a repository's URL."""
+    return "/".join(url.rstrip("/").split("/")[-2:])
+
+
+def plain(text: str) -> str:
+    """`text` as markdown that shows it as it is: what a repository prints must not become links, images or headings."""
+    return _MARKDOWN.sub(r"\\\g<0>", printable(" ".join(text.split())))
+
+
+def _link(text: str, address: str) -> str:
+    return f"[{plain(text)}]({address})" if address else plain(text)
 
 
 def flow_run_link(flow_run_id: str | None) -> str:
@@ -122,56 +143,93 @@ def flow_run_link(flow_run_id: str | None) -> str:
     return f"{(PREFECT_UI_URL.value() or '').rstrip('/')}/runs/flow-run/{flow_run_id}"
 
 
-def publish_repository_report(records: RunRecords, data: Location) -> None:
-    """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it."""
+def publish_repository_report(records: RunRecords, data: Location, secrets: Sequence[str] = ()) -> None:
+    """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it.
+
+    Args:
+        secrets: literals that must not be on it.
+    """
+    row = records.repository
     create_markdown_artifact(
-        key=f"repository-{records.repository.run_id}", description="Outcome", markdown=repository_report(records, data)
+        key=f"repository-{row.run_id}",
+        description=f"{row.outcome}: {plain(short_name(row.repository))}",
+        markdown=redact(repository_report(records, data), *secrets),
     )
 
 
 def repository_report(records: RunRecords, data: Location) -> str:
     """The page as markdown."""
     row, environment = records.repository, records.environment
-    lines = [f"# {row.repository}", "", f"**{row.outcome}**" + (f": {_one_line(row.reason)}" if row.reason else ""), ""]
+    lines = [f"# {plain(row.repository)}", "", f"**{row.outcome}**" + (f": {plain(row.reason)}" if row.reason else "")]
     lines += [
-        f"- commit `{row.commit or 'unknown'}`" + (f" (`{row.ref}`)" if row.ref else ""),
-        f"- {row.attempts} attempt(s), {row.seconds:.0f} s, stage reached: {row.stage}",
+        "",
+        f"- commit {code(row.commit or 'unknown')}"
+        + (f" ({code(row.ref)})" if row.ref and row.ref != row.commit else ""),
+        f"- {_counted(row.attempts, 'attempt')}, {row.seconds:.0f} s, stage reached: {row.stage}",
     ]
     if environment is not None:
         offline = {True: "yes", False: "no", None: "not tried"}[row.offline_ok]
         lines += [
             f"- held-out goals passed: {row.held_out_passed} of {row.held_out_total}",
             f"- works without a network: {offline}",
-            f"- image `{environment.image}`",
+            f"- image {code(environment.image or 'unknown')}",
             "",
             "Open a shell in it:",
             "",
-            "```",
-            f"autoinstall shell {environment.environment_id} --data {data}",
-            "```",
+            _fenced(f"autoinstall shell {environment.environment_id} --data {shlex.quote(str(data))}"),
         ]
     if row.warnings:
-        lines += ["", "## Warnings", "", *(f"- {_one_line(warning)}" for warning in row.warnings)]
+        lines += ["", "## Warnings", "", *(f"- {plain(warning)}" for warning in row.warnings)]
     if records.goals:
         # A list and not a table: the page is narrow, and a table's last columns would be cut off.
-        lines += ["", "## Goals", ""]
-        for goal in records.goals:
-            kind = f"{'**target**, ' if goal.target else ''}{goal.category}{', trivial' if goal.trivial else ''}"
-            mark = _MARKS[goal.result.verdict] if goal.result else "–"
-            seen = f" *{_one_line(goal.result.reason)}*" if goal.result else ""
-            lines.append(f"1. {mark} `{_one_line(goal.command)}` ({kind}): {_one_line(goal.description)}{seen}")
+        lines += ["", "## Goals", "", "The targets decide; the others are held out from the set-up agent.", ""]
+        lines += [f"1. {_goal(goal)}" for goal in records.goals]
     if environment is not None and environment.mocks:
-        lines += ["", "## Mocks", "", *(f"- {mock.kind} `{mock.path}`: {mock.reason}" for mock in environment.mocks)]
+        lines += ["", "## Mocks", ""]
+        lines += [f"- {mock.kind} {code(mock.path)}: {plain(mock.reason)}" for mock in environment.mocks]
     for attempt in records.attempts:
-        lines += ["", f"## Attempt {attempt.attempt}: {attempt.outcome}", "", attempt.summary or attempt.reason]
-        if attempt.failing_command:
-            tail = (attempt.output_tail or "")[-_OUTPUT_TAIL:]
-            lines += ["", f"`{attempt.failing_command}` gave exit code {attempt.exit_code}:", "", _fenced(tail)]
+        lines += ["", *_attempt(attempt, records)]
     return "\n".join(lines) + "\n"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _goal(goal: GoalRecord) -> str:
+    kind = f"{'**target**, ' if goal.target else ''}{goal.category}{', trivial' if goal.trivial else ''}"
+    mark = _MARKS[goal.result.verdict] if goal.result else "–"
+    seen = f" *{plain(goal.result.reason)}*" if goal.result and goal.result.reason else ""
+    found = goal.evidence
+    where = f" — {code(f'{found.path}:{found.line}' if found.line else found.path)}" if found is not None else ""
+    return f"{mark} {code(goal.command)} ({kind}): {plain(goal.description)}{where}{seen}"
+
+
+def _attempt(attempt: AttemptRecord, records: RunRecords) -> Iterator[str]:
+    yield f"## Attempt {attempt.attempt}: {attempt.outcome}"
+    spent = f", {attempt.input_tokens + attempt.output_tokens} tokens" if attempt.input_tokens else ""
+    by = " ".join(filter(None, (attempt.agent, attempt.model)))
+    yield from ("", f"By {plain(by)}, {_counted(attempt.steps, 'step')}, {attempt.seconds:.0f} s{spent}.")
+    for text in dict.fromkeys(filter(None, (attempt.reason, attempt.summary))):
+        yield from ("", plain(text))
+    if attempt.failing_command:
+        tail = clean(attempt.output_tail or "")[-_OUTPUT_TAIL:].strip()
+        yield from ("", f"{code(attempt.failing_command)} gave exit code {attempt.exit_code}:", "", _fenced(tail))
+    for trajectory in records.trajectories:
+        if trajectory.role is Role.INSTALLER and trajectory.attempt == attempt.attempt:
+            shown = excerpt(trajectory)
+            if shown:
+                yield from ("", "What the agent did:", "", _fenced(shown))
+
+
+def code(text: str) -> str:
+    """`text` as a code span, whatever backticks it has."""
+    line = printable(" ".join(text.split()))
+    fence = "`"
+    while fence in line:
+        fence += "`"
+    space = " " if len(fence) > 1 else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _fenced(text: str) -> str:

@@ -22,6 +22,7 @@ from autoinstall.errors import (
     ServiceNotReady,
 )
 from autoinstall.liveness import hold
+from autoinstall.logs import log_command
 from autoinstall.sandbox import files, images, reaper, registry, services, workspace
 from autoinstall.sandbox.boundary import engine_errors
 from autoinstall.sandbox.commit import commit, describe
@@ -179,7 +180,9 @@ class DockerSandbox:
         limit = timeout or self._spec.limits.command_seconds or self._settings.limits.command_seconds
         with self._serving():
             variables = self._recipe.env | dict(env or {})
-            return self._executor.run(command, timeout=limit, user=user or "root", variables=variables)
+            result = self._executor.run(command, timeout=limit, user=user or "root", variables=variables)
+        log_command(self._spec, result)
+        return result
 
     def write_file(self, path: str, content: bytes, *, executable: bool = False, user: str | None = None) -> None:
         with self._serving():

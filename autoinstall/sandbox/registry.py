@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from docker.api.client import APIClient
 
 
+DENIED = ("denied", "unauthorized", "no basic auth", "authentication required")
+"""How registries say that they do not know who asks, or what for."""
+
+
 def push(settings: Settings, snapshot: Snapshot, tag: str) -> Snapshot:
     """Push an image to the settings' repository as `tag`; the snapshot that comes back is named by its digest there.
 
@@ -70,7 +74,7 @@ def _push_error(repository: str, said: str) -> RegistryRateLimited | EngineFaile
     lowered, detail = said.lower(), redact(said.strip())[-500:]
     if any(sign in lowered for sign in ("toomanyrequests", "too many requests", "429", "rate limit")):
         return RegistryRateLimited(f"The registry of {repository} asked us to slow down: {detail}")
-    if any(sign in lowered for sign in ("denied", "unauthorized", "no basic auth", "authentication required")):
+    if any(sign in lowered for sign in DENIED):
         hint = "Set AUTOINSTALL_REGISTRY__USERNAME and …__PASSWORD, or `docker login` as the user that runs this."
     elif "http response to https" in lowered:
         hint = "A registry without TLS must be named in the engine's `insecure-registries`."

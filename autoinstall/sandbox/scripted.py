@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from autoinstall.errors import Cancelled, EngineFailed, ImageUnavailable, Infrastructure, SandboxLost, ServiceNotReady
+from autoinstall.logs import log_command
 from autoinstall.sandbox.contract import (
     WORKSPACE,
     PathStat,
@@ -111,7 +112,9 @@ class ScriptedSandbox:
         limit = timeout or self.spec.limits.command_seconds or self._provider.limits.command_seconds
         call = Call(command, user or "root", {**self._recipe.env, **(env or {})}, limit, self)
         self.commands.append(command)
-        return self._bounded(command, self._provider.respond(call))
+        result = self._bounded(command, self._provider.respond(call))
+        log_command(self.spec, result)
+        return result
 
     def _bounded(self, command: str, answer: Answer) -> CommandResult:
         match answer:

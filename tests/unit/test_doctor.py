@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 
 from autoinstall import doctor
 from autoinstall.doctor import Check, Status
 from autoinstall.errors import EngineUnavailable, SandboxNetwork
 from autoinstall.sandbox.contract import Snapshot
-from autoinstall.settings import LimitSettings, PassThrough, Settings
+from autoinstall.settings import LimitSettings, PassThrough, RegistrySettings, Settings
 from autoinstall.values import CommandResult
 
 BASE = Snapshot(reference="autoinstall/base-default:1", digest="sha256:1", size_bytes=2**30)
@@ -68,6 +69,32 @@ def test_engine_without_a_base_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert checks["control groups"].detail == "version 2, systemd"
     assert checks["base image"].status is Status.WARN
     assert not [name for name in checks if name.startswith("network")]
+
+
+def registry_that_says(status: int, said: str) -> Any:
+    def inspect(reference: str, auth_config: object) -> None:
+        raise APIError(said, response=SimpleNamespace(status_code=status), explanation=said)  # type: ignore[arg-type]
+
+    return SimpleNamespace(api=SimpleNamespace(inspect_distribution=inspect))
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "expected", "hint"),
+    [
+        (404, "manifest unknown: manifest unknown", Status.OK, ""),
+        (404, "name unknown: repository name not known to registry", Status.OK, ""),
+        (401, "no basic auth credentials", Status.FAIL, "AUTOINSTALL_REGISTRY__USERNAME"),
+        (500, "server gave HTTP response to HTTPS client", Status.FAIL, "insecure-registries"),
+        (500, "dial tcp 127.0.0.1:1: connect: connection refused", Status.FAIL, "reach"),
+        (404, "page not found", Status.WARN, ""),
+    ],
+)
+def test_registry_of_the_images(tmp_path: Path, status: int, said: str, expected: Status, hint: str) -> None:
+    given = settings(tmp_path, registry=RegistrySettings(repository="registry.example.org/team/environments"))
+    check = doctor.registry(registry_that_says(status, said), given)
+    assert check.status is expected
+    assert "registry.example.org" in check.detail
+    assert hint in check.hint
 
 
 def test_git_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

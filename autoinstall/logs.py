@@ -1,0 +1,64 @@
+"""What log lines say beside their text: which repository, which attempt, which command.
+
+The domain writes to the loggers below `autoinstall`, and configures none; whoever runs it decides where they go.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+
+from autoinstall.redaction import printable, redact
+from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.values import CommandResult
+
+COMMAND_CHARACTERS = 300
+"""Of a command's first line in a log line; trajectories and rows have the whole of it."""
+
+_logger = logging.getLogger("autoinstall.commands")
+
+_fields: ContextVar[Mapping[str, object]] = ContextVar("log fields", default=MappingProxyType({}))
+
+
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """Have what is logged in this context carry further fields, such as repository and attempt."""
+    token = _fields.set({**_fields.get(), **fields})
+    try:
+        yield
+    finally:
+        _fields.reset(token)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """The fields that a record of the domain carries, for handlers that write structured logs. To be called in the
+    context in which it was logged."""
+    return {**_fields.get(), **getattr(record, "fields", {})}
+
+
+def log_command(spec: SandboxSpec, result: CommandResult) -> None:
+    """One line about a command that has ended."""
+    first, *more = result.command.strip().splitlines() or [""]
+    command = redact(printable(first))
+    if more or len(command) > COMMAND_CHARACTERS:
+        command = f"{command[: COMMAND_CHARACTERS - 2]} …"
+    known = _fields.get()
+    where = ", ".join(
+        part
+        for part in (
+            str(known.get("repository", "")),
+            f"attempt {known['attempt']}" if "attempt" in known else "",
+            spec.purpose,
+        )
+        if part
+    )
+    how = " (timed out)" if result.timed_out else " (out of memory)" if result.out_of_memory else ""
+    fields = {
+        "purpose": spec.purpose,
+        "command": command,
+        "exit_code": result.exit_code,
+        "seconds": round(result.duration, 1),
+    }
+    text = "%s: exit code %d%s after %.1f s: %s"
+    _logger.info(text, where, result.exit_code, how, result.duration, command, extra={"fields": fields})

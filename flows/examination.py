@@ -1,0 +1,84 @@
+"""Looks at Prefect as a night will: a server that answers, deployments, workers, limits; for `autoinstall doctor`."""
+
+from collections.abc import Iterator
+
+import httpx
+import prefect
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import WorkerStatus
+from prefect.exceptions import ObjectNotFound
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME
+
+from autoinstall.doctor import Check, Status, writable
+from autoinstall.redaction import redact, without_userinfo
+from autoinstall.settings import Settings
+
+NIGHTLY = "nightly/nightly"
+SECONDS = 10.0
+"""How long the server may take for its first answer."""
+
+_APPLY = "`make up`, or deployments/apply.py against this server, makes it."
+
+
+def examine_prefect(settings: Settings) -> tuple[Check, ...]:
+    """Where runs are kept, and whether nights will be done. Never raises for what it finds."""
+    url = PREFECT_API_URL.value()
+    if not url:
+        home = writable("prefect", PREFECT_HOME.value())
+        if home.status is not Status.OK:
+            return (home.model_copy(update={"hint": "PREFECT_HOME names another directory."}),)
+        detail = f"no server (PREFECT_API_URL is not set): runs are kept in {home.detail}"
+        return (home.model_copy(update={"detail": detail}),)
+    shown = without_userinfo(url)
+    try:
+        httpx.get(f"{url.rstrip('/')}/health", timeout=SECONDS).raise_for_status()
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        hint = "Start it (`make up`), correct PREFECT_API_URL, or unset it: runs then need no server."
+        detail = f"The server at {shown} does not answer: {redact(str(error)) or type(error).__name__}"
+        return (Check(name="prefect", status=Status.FAIL, detail=detail, hint=hint),)
+    try:
+        with get_client(sync_client=True) as client:
+            server = Check(name="prefect", status=Status.OK, detail=f"{shown}, version {client.api_version()}")
+            return (server, *_deployed(client), *_limits(client, settings))
+    except (httpx.HTTPError, RuntimeError) as error:
+        # A RuntimeError is what Prefect's client raises for a server that is too old for it.
+        detail = f"The server at {shown} does not serve Prefect {prefect.__version__}: {redact(str(error))[:300]}"
+        hint = "Use the same version of Prefect on both sides, and PREFECT_API_AUTH_STRING where the server wants it."
+        return (Check(name="prefect", status=Status.FAIL, detail=detail, hint=hint),)
+
+
+def _deployed(client: SyncPrefectClient) -> Iterator[Check]:
+    """The nightly deployment, and the workers of its pool."""
+    try:
+        nightly = client.read_deployment_by_name(NIGHTLY)
+    except ObjectNotFound:
+        yield Check(name="deployments", status=Status.WARN, detail=f"{NIGHTLY} is not there.", hint=_APPLY)
+        return
+    if nightly.paused:
+        hint = "Unpause it in the UI, or `prefect deployment schedule resume`."
+        yield Check(name="deployments", status=Status.WARN, detail=f"{NIGHTLY} is paused.", hint=hint)
+    else:
+        yield Check(name="deployments", status=Status.OK, detail=f"{NIGHTLY} on the pool {nightly.work_pool_name}")
+    if nightly.work_pool_name is None:
+        return
+    workers = client.read_workers_for_work_pool(nightly.work_pool_name)
+    online = sorted(worker.name for worker in workers if worker.status is WorkerStatus.ONLINE)
+    if online:
+        yield Check(name="workers", status=Status.OK, detail=", ".join(online))
+    else:
+        detail = f"No worker of the pool {nightly.work_pool_name} is online: what is scheduled waits."
+        hint = f"`make up`, or `prefect worker start --pool {nightly.work_pool_name} --type process`."
+        yield Check(name="workers", status=Status.WARN, detail=detail, hint=hint)
+
+
+def _limits(client: SyncPrefectClient, settings: Settings) -> Iterator[Check]:
+    """The global concurrency limits that the settings name."""
+    for name in filter(None, (settings.orchestration.run_limit, settings.orchestration.model_limit)):
+        try:
+            limit = client.read_global_concurrency_limit_by_name(name)
+        except ObjectNotFound:
+            detail = f"There is no limit {name}, so nothing bounds that."
+            yield Check(name="limits", status=Status.WARN, detail=detail, hint=_APPLY)
+        else:
+            used = f"{limit.active_slots} of {limit.limit} in use" if limit.active else "not active"
+            yield Check(name="limits", status=Status.OK, detail=f"{name}: {used}")

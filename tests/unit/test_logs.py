@@ -1,0 +1,50 @@
+"""What a line of the log carries."""
+
+import logging
+
+import pytest
+
+from autoinstall.logs import COMMAND_CHARACTERS, about, fields_of, log_command
+from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.values import CommandResult
+
+SPEC = SandboxSpec(image="sha256:1", purpose="verify-1")
+
+
+def logged(caplog: pytest.LogCaptureFixture, command: str, exit_code: int = 0, **ended: bool) -> logging.LogRecord:
+    caplog.set_level(logging.INFO, "autoinstall")
+    log_command(SPEC, CommandResult(command=command, exit_code=exit_code, output="", duration=3.21, **ended))
+    return caplog.records[-1]
+
+
+def test_a_command_names_its_repository_and_attempt(caplog: pytest.LogCaptureFixture) -> None:
+    with about(repository="owner/name"), about(attempt=2):
+        record = logged(caplog, "pytest -q", 1)
+        fields = fields_of(record)
+    assert record.getMessage() == "owner/name, attempt 2, verify-1: exit code 1 after 3.2 s: pytest -q"
+    assert fields == {
+        "repository": "owner/name",
+        "attempt": 2,
+        "purpose": "verify-1",
+        "command": "pytest -q",
+        "exit_code": 1,
+        "seconds": 3.2,
+    }
+    assert "attempt" not in fields_of(record)  # of another context
+
+
+def test_a_command_is_one_line_without_secrets_or_control_characters(caplog: pytest.LogCaptureFixture) -> None:
+    said = logged(caplog, "curl https://user:hidden@host/\x1b[2J\nand more\n", timed_out=True).getMessage()
+    assert said.startswith("verify-1: exit code 0 (timed out) after 3.2 s: curl https://***@host/")
+    assert said.endswith(" …")
+    assert "hidden" not in said
+    assert "\x1b" not in said
+    assert "\n" not in said
+
+
+def test_a_long_command_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    assert len(str(fields_of(logged(caplog, "x" * 10**6))["command"])) == COMMAND_CHARACTERS
+
+
+def test_a_command_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    assert logged(caplog, " \n").getMessage().endswith("after 3.2 s: ")
