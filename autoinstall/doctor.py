@@ -230,7 +230,8 @@ def registry(client: docker.DockerClient, settings: Settings) -> Check:
     repository = settings.registry.repository
     name = repository.partition("/")[0]
     try:
-        client.api.inspect_distribution(f"{repository}:doctor", auth_config=credentials(settings, repository))
+        api: Any = client.api
+        api.inspect_distribution(f"{repository}:doctor", auth_config=credentials(settings, repository))
     except APIError as error:
         said = redact(str(error.explanation or error))
         lowered = said.lower()
