@@ -21,6 +21,7 @@ from autoinstall.commands import parse, unwrap
 from autoinstall.integrity.report import Violation, ViolationKind
 from autoinstall.integrity.table import integrity_table, matches
 from autoinstall.integrity.tracked import manifest
+from autoinstall.logs import telling
 from autoinstall.outputs.cleaning import clean
 from autoinstall.outputs.summaries import summarise, total
 from autoinstall.sandbox.contract import WORKSPACE, Sandbox, SandboxProvider, SandboxSpec
@@ -129,7 +130,8 @@ def find_forgery(
 
 def _run(sandbox: Sandbox, spec: SandboxSpec, goal: Goal) -> CommandResult:
     options = spec.recipe.env.get("PYTEST_ADDOPTS", "")
-    return sandbox.run(goal.command, timeout=goal.timeout, env={"PYTEST_ADDOPTS": f"{options} {_REPORT}".strip()})
+    with telling():
+        return sandbox.run(goal.command, timeout=goal.timeout, env={"PYTEST_ADDOPTS": f"{options} {_REPORT}".strip()})
 
 
 def _claims_success(output: str) -> bool:

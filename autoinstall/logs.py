@@ -9,16 +9,23 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from autoinstall.redaction import printable, redact
+from autoinstall.redaction import one_line
 from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.values import CommandResult
 
 COMMAND_CHARACTERS = 300
 """Of a command's first line in a log line; trajectories and rows have the whole of it."""
 
+NAME_CHARACTERS = 120
+"""Of a repository's name in a log line."""
+
+LINE_CHARACTERS = 1000
+"""Of a log line in a run."""
+
 _logger = logging.getLogger("autoinstall.commands")
 
 _fields: ContextVar[Mapping[str, object]] = ContextVar("log fields", default=MappingProxyType({}))
+_level: ContextVar[int] = ContextVar("level of commands", default=logging.DEBUG)
 
 
 @contextmanager
@@ -31,6 +38,17 @@ def about(**fields: object) -> Iterator[None]:
         _fields.reset(token)
 
 
+@contextmanager
+def telling() -> Iterator[None]:
+    """Around a command that somebody wants to read about, a goal's or an agent's: it is logged as INFO. All
+    others, with which the product itself looks at a sandbox, are for debugging."""
+    token = _level.set(logging.INFO)
+    try:
+        yield
+    finally:
+        _level.reset(token)
+
+
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
     """The fields that a record of the domain carries, for handlers that write structured logs. To be called in the
     context in which it was logged."""
@@ -39,15 +57,16 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
 
 def log_command(spec: SandboxSpec, result: CommandResult) -> None:
     """One line about a command that has ended."""
+    level = _level.get()
+    if not _logger.isEnabledFor(level):
+        return
     first, *more = result.command.strip().splitlines() or [""]
-    command = redact(printable(first))
-    if more or len(command) > COMMAND_CHARACTERS:
-        command = f"{command[: COMMAND_CHARACTERS - 2]} …"
+    command = one_line(f"{first} …" if more else first, COMMAND_CHARACTERS)
     known = _fields.get()
     where = ", ".join(
         part
         for part in (
-            str(known.get("repository", "")),
+            one_line(str(known.get("repository", "")), NAME_CHARACTERS),
             f"attempt {known['attempt']}" if "attempt" in known else "",
             spec.purpose,
         )
@@ -61,4 +80,4 @@ def log_command(spec: SandboxSpec, result: CommandResult) -> None:
         "seconds": round(result.duration, 1),
     }
     text = "%s: exit code %d%s after %.1f s: %s"
-    _logger.info(text, where, result.exit_code, how, result.duration, command, extra={"fields": fields})
+    _logger.log(level, text, where, result.exit_code, how, result.duration, command, extra={"fields": fields})

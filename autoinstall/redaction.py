@@ -1,8 +1,13 @@
 """Keeps credentials out of everything that is written down."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 MASK = "***"
+
+_literals: ContextVar[tuple[str, ...]] = ContextVar("literals that nothing may show", default=())
 
 _SSH = frozenset({"ssh", "git+ssh", "ssh+git"})
 
@@ -20,14 +25,30 @@ _KNOWN = re.compile(
 
 def redact(text: str, *secrets: str) -> str:
     """`text` with URL user info, authorization headers, secret-looking query values, tokens of well-known shape,
-    and every literal of `secrets`, masked."""
-    for secret in secrets:
+    and every literal of `secrets` and of `hiding`, masked."""
+    for secret in (*secrets, *_literals.get()):
         if secret:
             text = text.replace(secret, MASK)
     text = _USERINFO.sub(f"{MASK}@", text)
     text = _HEADER.sub(lambda match: f"{match[1]}{match[2]}{MASK}", text)
     text = _QUERY.sub(lambda match: f"{match[1]}{MASK}", text)
     return _KNOWN.sub(MASK, text)
+
+
+@contextmanager
+def hiding(*secrets: str) -> Iterator[None]:
+    """Have `redact` mask these literals too in this context, the longer before those that they contain."""
+    token = _literals.set(secrets)
+    try:
+        yield
+    finally:
+        _literals.reset(token)
+
+
+def one_line(text: str, limit: int) -> str:
+    """`text` as a single line of at most `limit` characters, redacted before it is cut, and printable."""
+    line = printable(redact(" ".join(text.split())))
+    return line if len(line) <= limit else f"{line[: limit - 2]} …"
 
 
 def printable(text: str) -> str:

@@ -31,6 +31,10 @@ from autoinstall.values import Goal, Limits, RepositorySpec
 
 COLUMNS = ("url", "ref", "goals", "base_image", "env", "limits")
 _HINT = "Columns: url, and where needed ref, goals, base_image, env, limits. Formats: CSV, JSON Lines, Parquet."
+_ABSENT = (
+    "Write it, or name another: a CSV file whose first line is `url,ref`, and every further one a repository; "
+    "data/repositories.example.csv is an example."
+)
 _MAX_FIELD_BYTES = 16 * 2**20
 
 _Row = tuple[str, Mapping[str, object]]  # where it stands, for messages; column → value
@@ -65,10 +69,12 @@ def _content(name: str, storage: StorageSettings | None) -> bytes:
         folder, _, key = name.rpartition("/")
         content = store_of(folder, storage).read(key)
         if content is None:
-            raise InvalidList(f"There is no repository list {name}.", hint=_HINT)
+            raise InvalidList(f"There is no repository list {name}.", hint=_ABSENT)
         return content
     try:
         return Path(name).read_bytes()
+    except FileNotFoundError:
+        raise InvalidList(f"There is no repository list {name}.", hint=_ABSENT) from None
     except OSError as error:
         raise InvalidList(f"The repository list {name} cannot be read: {error.strerror}.", hint=_HINT) from None
 

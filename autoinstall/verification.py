@@ -14,6 +14,7 @@ from autoinstall.commands import parse
 from autoinstall.controls import find_forgery, suspects
 from autoinstall.errors import Cancelled, Infrastructure, ServiceNotReady
 from autoinstall.integrity import IntegrityReport, check_integrity
+from autoinstall.logs import telling
 from autoinstall.outputs.cleaning import clean
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import Sandbox, SandboxProvider, SandboxSpec
@@ -359,7 +360,8 @@ def run_goal(sandbox: Sandbox, goal: Goal, judge: Judge, *, limit: float | None 
     Raises:
         Infrastructure, Cancelled: of the sandbox, or of the endpoint of the judge's model; no verdict is made of it.
     """
-    result = sandbox.run(goal.command, timeout=limit if limit is not None else goal.timeout)
+    with telling():
+        result = sandbox.run(goal.command, timeout=limit if limit is not None else goal.timeout)
     try:
         judgement = judge.judge(goal, result)
     except (Infrastructure, Cancelled):

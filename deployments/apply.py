@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import httpx
+import yaml
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate, WorkPoolCreate
 from prefect.client.schemas.objects import WorkPool
@@ -24,6 +25,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect.workers.process import ProcessWorker
 
 from autoinstall.datasets.store import ensure_bucket
+from autoinstall.errors import InvalidList
+from autoinstall.repository_list import read_list
 from autoinstall.settings import get_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,10 +50,14 @@ def main() -> int:
         ensure_pool(client, pool)
         ensure_limit(client, orchestration.run_limit, orchestration.runs)
         ensure_limit(client, orchestration.model_limit, orchestration.model_calls)
-        if all(is_applied(client, name, version) for name in DEPLOYMENTS):
-            say("the deployments are as deployments/prefect.yaml has them")
-            return 0
-    return deploy()
+        applied = all(is_applied(client, name, version) for name in DEPLOYMENTS)
+    if applied:
+        say("the deployments are as deployments/prefect.yaml has them")
+    elif failed := deploy():
+        return failed
+    for obstacle in unusable_lists(ROOT):
+        say(f"until this is mended, nights fail: {obstacle}")
+    return 0
 
 
 def deploy() -> int:
@@ -60,6 +67,19 @@ def deploy() -> int:
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
     say(f"applied {', '.join(DEPLOYMENTS)}" if done.returncode == 0 else f"not applied:\n{done.stdout}\n{done.stderr}")
     return done.returncode
+
+
+def unusable_lists(home: Path) -> tuple[str, ...]:
+    """What is wrong with the lists that the deployments name, as a worker at `home` would find them."""
+    found: dict[str, None] = {}
+    for deployment in yaml.safe_load(FILE.read_text())["deployments"]:
+        name = deployment.get("parameters", {}).get("repositories")
+        if name is not None:
+            try:
+                read_list(home / name)
+            except InvalidList as error:
+                found[str(error)] = None
+    return tuple(found)
 
 
 def version_of(pool: str) -> str:

@@ -29,8 +29,8 @@ from autoinstall.journals import remove_journals, write_head
 from autoinstall.languages import language_of
 from autoinstall.ledger import Ledger
 from autoinstall.liveness import scratch
-from autoinstall.logs import about
-from autoinstall.redaction import printable, redact, without_userinfo
+from autoinstall.logs import LINE_CHARACTERS, about
+from autoinstall.redaction import hiding, one_line, printable, redact, without_userinfo
 from autoinstall.rows import repository_record, run_records
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
@@ -100,7 +100,13 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=scratch(settings.cache)))
     try:
         # Tags are the flow run's. For a task run with tags Prefect asks the server for slots, which takes seconds.
-        with watching(), TagsContext(current_tags=set()), logs_in_runs(), about(repository=run_name(spec.url)):
+        with (
+            watching(),
+            TagsContext(current_tags=set()),
+            logs_in_runs(),
+            hiding(*secrets_of(settings)),
+            about(repository=run_name(spec.url)),
+        ):
             if is_alone():
                 get_run_logger().info("%s", clean_up(runtime))
             _run_stages(ledger, directory / "checkout", data)
@@ -121,8 +127,9 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
         _discard_images(ledger)
     records = run_records(ledger)
     _publish(publish_rows, ledger, records, data)
-    publish_repository_report(records, data, secrets_of(settings))
-    return _final_state(records)
+    with hiding(*secrets_of(settings)):
+        publish_repository_report(records, data)
+        return _final_state(records)
 
 
 def record_not_begun(spec: RepositorySpec, error: AutoinstallError, data: Location, night_id: str) -> RunRecords:
@@ -166,7 +173,8 @@ def _run_stages(ledger: Ledger, directory: Path, data: Location) -> None:
         if attempt.snapshot is not None:
             with ledger.stage("verification"), about(attempt=number):
                 ledger.verifications[number] = verify_attempt(ledger, number, attempt)
-        logger.info("Attempt %d of %d: %s. %s", number, attempts, ledger.outcome, ledger.reason)
+        ended = f"Attempt {number} of {attempts}: {ledger.outcome}. {ledger.reason}"
+        logger.info("%s", one_line(ended, LINE_CHARACTERS))
         if ledger.outcome is Outcome.VERIFIED:
             _accept(ledger, attempt)
             return
@@ -233,7 +241,7 @@ def _final_state(records: RunRecords) -> State[Any]:
     result = records.model_copy(update={"trajectories": ()})
     # The code is what a night in another process goes by.
     parts = (row.outcome, row.code if row.outcome is Outcome.INFRASTRUCTURE else "", row.reason)
-    message = ": ".join(filter(None, parts))
+    message = one_line(": ".join(filter(None, parts)), LINE_CHARACTERS)
     if row.outcome is Outcome.VERIFIED:
         return Completed(name="Verified", message=row.environment_id or "", data=result)
     if row.outcome is Outcome.CANCELLED:

@@ -6,7 +6,7 @@ from typing import Any
 
 from autoinstall.datasets.records import TrajectoryRecord
 from autoinstall.outputs.cleaning import clean
-from autoinstall.redaction import printable
+from autoinstall.redaction import one_line
 
 STEPS = 12
 """The last so many calls of tools are shown."""
@@ -55,5 +55,4 @@ def _end(content: object) -> list[str]:
 
 
 def _short(text: str) -> str:
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+    return one_line(text, WIDTH)

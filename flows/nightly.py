@@ -22,10 +22,10 @@ from autoinstall.datasets.compaction import compact_above
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.store import Store, store_of
-from autoinstall.datasets.writer import ensure_writable
+from autoinstall.datasets.writer import ensure_writable, secrets_of
 from autoinstall.errors import AutoinstallError, NightHalted, OrchestratorUnavailable
 from autoinstall.errors import Cancelled as Ended
-from autoinstall.redaction import printable, redact
+from autoinstall.redaction import hiding, printable, redact
 from autoinstall.repository_list import ListAddress, read_list
 from autoinstall.settings import Settings
 from autoinstall.values import Outcome, RepositorySpec
@@ -91,8 +91,9 @@ def nightly(
         specs = without_ended(specs, store, resumes)
     done = _done(store, resumes, again=force or bool(only))
     report = NightReport(night_id, total=len(specs))
+    hidden = hiding(*secrets_of(settings))
     try:
-        with use_runtime(replace(runtime, settings=settings)), watching(), logs_in_runs():
+        with use_runtime(replace(runtime, settings=settings)), watching(), logs_in_runs(), hidden:
             # Of workers elsewhere, the night sees no engine and no disk.
             check = (lambda: None) if deployment else runtime.provider.check
             pace = Pace(due(specs, done, settings, report.add), settings.night, check, report.note)

@@ -24,6 +24,8 @@ from autoinstall.errors import (
     StorageFailed,
 )
 from autoinstall.journals import INTERRUPTED
+from autoinstall.logs import LINE_CHARACTERS
+from autoinstall.redaction import one_line
 from autoinstall.settings import NightSettings
 from autoinstall.values import Outcome, RepositorySpec
 from flows.reports import NightRow
@@ -93,7 +95,7 @@ class Pace(Iterator[RepositorySpec]):
             return False
         self._tries[key] = tries + 1
         self._again.append(spec)
-        get_run_logger().warning("%s is done once more: %s", row.repository, row.reason)
+        get_run_logger().warning("%s", one_line(f"{row.repository} is done once more: {row.reason}", LINE_CHARACTERS))
         return True
 
     def _count(self, row: NightRow) -> None:

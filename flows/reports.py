@@ -20,9 +20,15 @@ from autoinstall.datasets.nights import RunFacts, facts_of_runs
 from autoinstall.datasets.records import AttemptRecord, GoalRecord, RepositoryRecord, RunRecords
 from autoinstall.datasets.store import Store
 from autoinstall.outputs.cleaning import clean
-from autoinstall.redaction import printable, redact
+from autoinstall.redaction import one_line, redact
 from autoinstall.values import Outcome, Role, Value
 from flows.excerpts import excerpt
+
+WORDS = 600
+"""Characters of any one text on a page or in a cell."""
+
+ENTRIES = 50
+"""Of a list on a page; the datasets have the whole of it."""
 
 _OUTPUT_TAIL = 1500
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>#|!~&$]")
@@ -128,8 +134,9 @@ def short_name(url: str) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` as markdown that shows it as it is: what a repository prints must not become links, images or headings."""
-    return _MARKDOWN.sub(r"\\\g<0>", printable(" ".join(text.split())))
+    """`text` as markdown that shows it as it is: what a repository prints must not become links, images or headings.
+    Where it is long, its beginning."""
+    return _MARKDOWN.sub(r"\\\g<0>", one_line(text, WORDS))
 
 
 def _link(text: str, address: str) -> str:
@@ -143,17 +150,13 @@ def flow_run_link(flow_run_id: str | None) -> str:
     return f"{(PREFECT_UI_URL.value() or '').rstrip('/')}/runs/flow-run/{flow_run_id}"
 
 
-def publish_repository_report(records: RunRecords, data: Location, secrets: Sequence[str] = ()) -> None:
-    """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it.
-
-    Args:
-        secrets: literals that must not be on it.
-    """
+def publish_repository_report(records: RunRecords, data: Location) -> None:
+    """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it."""
     row = records.repository
     create_markdown_artifact(
         key=f"repository-{row.run_id}",
         description=f"{row.outcome}: {plain(short_name(row.repository))}",
-        markdown=redact(repository_report(records, data), *secrets),
+        markdown=redact(repository_report(records, data)),
     )
 
 
@@ -179,17 +182,22 @@ def repository_report(records: RunRecords, data: Location) -> str:
             _fenced(f"autoinstall shell {environment.environment_id} --data {shlex.quote(str(data))}"),
         ]
     if row.warnings:
-        lines += ["", "## Warnings", "", *(f"- {plain(warning)}" for warning in row.warnings)]
+        lines += ["", "## Warnings", "", *_listed([plain(warning) for warning in row.warnings])]
     if records.goals:
         # A list and not a table: the page is narrow, and a table's last columns would be cut off.
         lines += ["", "## Goals", "", "The targets decide; the others are held out from the set-up agent.", ""]
         lines += [f"1. {_goal(goal)}" for goal in records.goals]
     if environment is not None and environment.mocks:
         lines += ["", "## Mocks", ""]
-        lines += [f"- {mock.kind} {code(mock.path)}: {plain(mock.reason)}" for mock in environment.mocks]
+        lines += _listed([f"{mock.kind} {code(mock.path)}: {plain(mock.reason)}" for mock in environment.mocks])
     for attempt in records.attempts:
         lines += ["", *_attempt(attempt, records)]
     return "\n".join(lines) + "\n"
+
+
+def _listed(entries: Sequence[str]) -> list[str]:
+    more = [f"… and {len(entries) - ENTRIES} more"] if len(entries) > ENTRIES else []
+    return [f"- {entry}" for entry in (*entries[:ENTRIES], *more)]
 
 
 def _goal(goal: GoalRecord) -> str:
@@ -209,7 +217,7 @@ def _attempt(attempt: AttemptRecord, records: RunRecords) -> Iterator[str]:
     for text in dict.fromkeys(filter(None, (attempt.reason, attempt.summary))):
         yield from ("", plain(text))
     if attempt.failing_command:
-        tail = clean(attempt.output_tail or "")[-_OUTPUT_TAIL:].strip()
+        tail = redact(clean(attempt.output_tail or ""))[-_OUTPUT_TAIL:].strip()
         yield from ("", f"{code(attempt.failing_command)} gave exit code {attempt.exit_code}:", "", _fenced(tail))
     for trajectory in records.trajectories:
         if trajectory.role is Role.INSTALLER and trajectory.attempt == attempt.attempt:
@@ -219,8 +227,8 @@ def _attempt(attempt: AttemptRecord, records: RunRecords) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """`text` as a code span, whatever backticks it has."""
-    line = printable(" ".join(text.split()))
+    """`text` as a code span, whatever backticks it has. Where it is long, its beginning."""
+    line = one_line(text, WORDS)
     fence = "`"
     while fence in line:
         fence += "`"

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from prefect import get_run_logger
 from prefect.exceptions import MissingContextError
 
-from autoinstall.logs import fields_of
+from autoinstall.logs import LINE_CHARACTERS, fields_of
+from autoinstall.redaction import one_line
 
 DOMAIN = "autoinstall"
 
@@ -22,12 +23,13 @@ class _ToRun(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             logger = get_run_logger()
+            message = one_line(record.getMessage(), LINE_CHARACTERS)
         except MissingContextError:  # of a thread that serves several runs
             root = logging.getLogger()
             if root.isEnabledFor(record.levelno):
                 root.handle(record)
             return
-        logger.log(record.levelno, record.getMessage(), exc_info=record.exc_info, extra=fields_of(record))
+        logger.log(record.levelno, "%s", message, exc_info=record.exc_info, extra=fields_of(record))
 
 
 _handler = _ToRun()
@@ -35,7 +37,8 @@ _handler = _ToRun()
 
 @contextmanager
 def logs_in_runs() -> Iterator[None]:
-    """While any thread is in here, what the domain logs goes to the run that it belongs to, from INFO on."""
+    """While any thread is in here, what the domain logs goes to the run that it belongs to, from INFO on; each record
+    as one line of bounded length."""
     global _users  # noqa: PLW0603 - logging is one a process
     domain = logging.getLogger(DOMAIN)
     with _lock:

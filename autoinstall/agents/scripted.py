@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from autoinstall.agents.contract import NO_JOURNAL, Assignment, Journal, Repository
+from autoinstall.logs import telling
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import (
@@ -80,7 +81,8 @@ class ScriptedInstaller:
         del tree, journal
         commands = self._attempts[min(assignment.attempt, len(self._attempts)) - 1]
         self.assignments.append(assignment)
-        results = [sandbox.run(command) for command in commands]
+        with telling():
+            results = [sandbox.run(command) for command in commands]
         for service in self._services:
             sandbox.start_service(service)
         failed = next((result for result in results if result.exit_code != 0), None)

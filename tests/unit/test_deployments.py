@@ -95,3 +95,12 @@ def test_every_night_is_due_once_whenever_the_clocks_change(zone: str, cron: str
 def test_the_schedule_names_its_zone() -> None:
     (schedule,) = BY_NAME["nightly"]["schedules"]
     assert ZoneInfo(schedule["timezone"])
+
+
+def test_a_list_that_nights_will_miss_is_told_once(tmp_path: Path) -> None:
+    (said,) = apply.unusable_lists(tmp_path)
+    assert str(tmp_path / "data/repositories.csv") in said
+    assert "url,ref" in said
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/repositories.csv").write_text("url,ref\nhttps://example.org/owner/name,main\n")
+    assert apply.unusable_lists(tmp_path) == ()

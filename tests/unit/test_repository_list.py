@@ -10,6 +10,7 @@ from autoinstall.repository_list import read_list
 from autoinstall.values import Goal, Limits, RepositorySpec
 
 URL = "https://example.org/o/n"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def written(tmp_path: Path, content: str, name: str = "list.csv") -> Path:
@@ -142,9 +143,8 @@ def test_bad_json_lines_are_told_with_file_and_line(line: str, reason: str, tmp_
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path in (tmp_path / "absent.csv", tmp_path):
-        with pytest.raises(InvalidList, match="cannot be read"):
-            read_list(path)
+    with pytest.raises(InvalidList, match="cannot be read"):
+        read_list(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"url\nhttps://example.org/\xe9\n")
     with pytest.raises(InvalidList, match="line 2: not UTF-8"):
         read_list(tmp_path / "latin.csv")
@@ -154,3 +154,14 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     pd.DataFrame({"name": [URL]}).to_parquet(tmp_path / "other.parquet")
     with pytest.raises(InvalidList, match="no column url"):
         read_list(tmp_path / "other.parquet")
+
+
+def test_a_list_that_is_not_there_is_told_with_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(InvalidList, match=r"There is no repository list .*absent\.csv") as caught:
+        read_list(tmp_path / "absent.csv")
+    assert "`url,ref`" in caught.value.hint
+    assert "data/repositories.example.csv" in caught.value.hint
+
+
+def test_the_example_is_a_list() -> None:
+    assert all(spec.url.startswith("https://") for spec in read_list(ROOT / "data/repositories.example.csv"))

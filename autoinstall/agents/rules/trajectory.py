@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from autoinstall.logs import telling
 from autoinstall.sandbox.contract import PathStat, Sandbox, Snapshot, TreeEntry
 from autoinstall.values import CommandResult, Mock, Recipe, Role, Service, Sidecar, Trajectory
 
@@ -106,7 +107,8 @@ class RecordingSandbox:
         user: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> CommandResult:
-        result = self._sandbox.run(command, timeout=timeout, user=user, env=env)
+        with telling():
+            result = self._sandbox.run(command, timeout=timeout, user=user, env=env)
         ending = " (timed out)" if result.timed_out else " (out of memory)" if result.out_of_memory else ""
         self._record("bash", {"command": command}, f"{result.output}\n[exit code {result.exit_code}{ending}]")
         return result

@@ -12,6 +12,7 @@ from autoinstall.agents.llm.observations import KEPT, excerpt, keep, next_path
 from autoinstall.agents.llm.tools.base import TypedTool, descriptions, failure, seconds_left
 from autoinstall.agents.llm.tools.hints import hints_for
 from autoinstall.commands import parse
+from autoinstall.logs import telling
 from autoinstall.outputs.cleaning import clean
 from autoinstall.values import CommandResult, NonEmpty, Value
 
@@ -68,7 +69,8 @@ class Bash(TypedTool[BashArguments]):
         seconds = seconds_left(desk, arguments.timeout or desk.command_seconds)
         room = max(desk.observation_characters - _FRAME, desk.observation_characters // 2)
         watch = {"BASH_ENV": f"{KEPT}/keep.sh", "AUTOINSTALL_KEEP": f"{path}:{room // 2}:{KEPT_BYTES}"}
-        result = desk.sandbox.run(arguments.command, timeout=seconds, env=watch)
+        with telling():
+            result = desk.sandbox.run(arguments.command, timeout=seconds, env=watch)
         output = clean(result.output)
         if len(output) > room or result.dropped_bytes:
             output = _excerpt(output, result, path, room, desk)
