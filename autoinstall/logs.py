@@ -68,7 +68,7 @@ def log_command(spec: SandboxSpec, result: CommandResult) -> None:
         for part in (
             one_line(str(known.get("repository", "")), NAME_CHARACTERS),
             f"attempt {known['attempt']}" if "attempt" in known else "",
-            spec.purpose,
+            spec.purpose if spec.purpose != f"attempt-{known.get('attempt')}" else "",
         )
         if part
     )

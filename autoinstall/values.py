@@ -98,16 +98,14 @@ class Goal(Value):
 
 
 class Limits(Value):
-    """Bounds of one sandbox and of what runs in it; None means the settings' default.
+    """Bounds of one sandbox and of what runs in it; None means the settings' default."""
 
-    Units: seconds, mebibytes (at least 16), CPUs, processes (at least 16).
-    """
-
-    command_seconds: Annotated[float, Field(gt=0)] | None = None
-    attempt_seconds: Annotated[float, Field(gt=0)] | None = None
-    memory_mb: Annotated[int, Field(ge=16)] | None = None
-    cpus: Annotated[float, Field(gt=0)] | None = None
-    pids: Annotated[int, Field(ge=16)] | None = None
+    # Described field by field, as in `RepositorySpec`.
+    command_seconds: Annotated[float, Field(gt=0)] | None = Field(default=None, description="Of any one command.")
+    attempt_seconds: Annotated[float, Field(gt=0)] | None = Field(default=None, description="Of a set-up attempt.")
+    memory_mb: Annotated[int, Field(ge=16)] | None = Field(default=None, description="Mebibytes, at least 16.")
+    cpus: Annotated[float, Field(gt=0)] | None = Field(default=None, description="Processors; may be a fraction.")
+    pids: Annotated[int, Field(ge=16)] | None = Field(default=None, description="Processes and threads, at least 16.")
 
 
 class RepositorySpec(Value):

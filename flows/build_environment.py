@@ -79,9 +79,9 @@ def build_environment(spec: RepositorySpec, data: Location | None = None, night_
     """Turn one repository into a verified environment, or record why it cannot be.
 
     Args:
-        spec: the repository.
-        data: directory of the datasets, or `s3://bucket/prefix`; None means the settings'.
-        night_id: flow run of the list that this is part of.
+        spec: The repository.
+        data: Directory of the datasets, or `s3://bucket/prefix`; by default that of the settings.
+        night_id: Flow run of the list that this is part of. Left empty by people.
 
     Returns:
         A state that tells the outcomes apart in the UI: Verified or Discarded (both completed), Infrastructure or

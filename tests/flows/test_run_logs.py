@@ -62,7 +62,7 @@ def test_commands_are_logged_with_repository_and_attempt(
         "exit_code": 0,
         "task_run_name": "set-up attempt 1",
     }
-    assert f"{name}, attempt 1, " in install.getMessage()
+    assert f"{name}, attempt 1: exit code 0 after" in install.getMessage()
     goals = [record for record in commands if vars(record)["command"].startswith("check part")]
     assert {vars(record)["purpose"] for record in goals} >= {"baseline", "verify-1", "verify-2", "held-out"}
     assert not any(hasattr(record, "attempt") for record in goals if vars(record)["purpose"] == "baseline")

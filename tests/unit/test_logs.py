@@ -43,6 +43,14 @@ def test_a_command_names_its_repository_and_attempt(caplog: pytest.LogCaptureFix
     assert "attempt" not in fields_of(record)  # of another context
 
 
+def test_a_set_up_attempt_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    with about(repository="owner/name", attempt=2), telling():
+        caplog.set_level(logging.INFO, "autoinstall")
+        result = CommandResult(command="make", exit_code=0, output="", duration=1)
+        log_command(SandboxSpec(image="sha256:1", purpose="attempt-2"), result)
+    assert caplog.messages == ["owner/name, attempt 2: exit code 0 after 1.0 s: make"]
+
+
 def test_a_command_is_one_line_without_secrets_or_control_characters(caplog: pytest.LogCaptureFixture) -> None:
     said = logged(caplog, "curl https://user:hidden@host/\x1b[2J\nand more\n", timed_out=True).getMessage()
     assert said.startswith("verify-1: exit code 0 (timed out) after 3.2 s: curl https://***@host/")
