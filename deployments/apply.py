@@ -25,7 +25,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.workers.process import ProcessWorker
 
 from autoinstall.datasets.store import ensure_bucket
-from autoinstall.errors import InvalidList
+from autoinstall.errors import InvalidList, StorageFailed
 from autoinstall.repository_list import read_list
 from autoinstall.settings import get_settings
 
@@ -76,8 +76,8 @@ def unusable_lists(home: Path) -> tuple[str, ...]:
         name = deployment.get("parameters", {}).get("repositories")
         if name is not None:
             try:
-                read_list(home / name)
-            except InvalidList as error:
+                read_list(name if "://" in name else home / name)
+            except (InvalidList, StorageFailed) as error:
                 found[str(error)] = None
     return tuple(found)
 
