@@ -2,8 +2,8 @@
 
 Nights over so many repositories, each a local one of a few files that becomes an environment in the first attempt;
 agents and sandboxes are scripted, everything else is real: git, the flows, the datasets, Prefect's server (a process of
-its own, on SQLite). Beside each night runs an empty one: as many flow and task runs that do nothing, artifacts and log
-lines, so that what Prefect takes in the night's process is told from what the product does there.
+its own, on SQLite or PostgreSQL). Beside each night runs an empty one: as many flow and task runs that do nothing,
+artifacts and log lines, so that what Prefect takes in the night's process is told from what the product does there.
 
 own      seconds on a processor for one repository: night's process less that of the empty night, and its git processes
 git      the part of them that git takes
@@ -11,32 +11,38 @@ client   what Prefect takes in the night's process, that of the empty night
 server   what Prefect's server takes
 memory   resident mebibytes of the night's process when a tenth of the repositories were done, and at the end
 empty    likewise of the empty night
+
+`--list 10000` measures the nights that follow: a list of so many, of which all but the given number were done before.
+Their heads are looked up, and only the others are built; `own` is for one repository of the list then.
 """
 
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+import pyarrow.parquet as pq
 
-from tests.acceptance.services import prefect_server
+from tests.acceptance.services import postgres, prefect_server
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (100, 1000)
 CONCURRENCY = 4
-LINE = "{:>12} {:>5} {:>5} {:>6} {:>6} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7} {:>7} {:>4}"
+LINE = "{:>14} {:>5} {:>5} {:>6} {:>6} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7} {:>7} {:>4}"
 TASKS = 10
 """Task runs of a repository that is verified in the first attempt."""
 
@@ -68,6 +74,7 @@ class Meter:
             self.done += 1
             if self.done % max(self.total // 10, 1) == 0:
                 self.memory[self.done] = psutil.Process().memory_info().rss // 2**20
+                print(json.dumps(self.result()), file=sys.stderr, flush=True)
 
     def result(self) -> dict[str, Any]:
         own, children = (now - before for now, before in zip(_processor(), self._before, strict=True))
@@ -78,6 +85,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("place", type=Path)
     parser.add_argument("sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--postgres", action="store_true", help="Prefect's server on PostgreSQL instead of SQLite")
+    parser.add_argument("--twin", type=int, default=1000, help="repositories of an empty night at most (1000)")
+    parser.add_argument("--list", type=int, default=0, help="repositories of the list, where more than are built")
     parser.add_argument("--part", choices=("night", "empty"), help="one of them alone, against PREFECT_API_URL")
     options = parser.parse_args()
     place = options.place.absolute()
@@ -87,30 +97,49 @@ def main() -> None:
         print(json.dumps(meter.result()))
         return
     place.mkdir(parents=True, exist_ok=True)
-    with prefect_server(place, f"sqlite+aiosqlite:///{place}/prefect.db") as api:
-        (server,) = psutil.Process().children()
+    with database_of(place, options.postgres) as database, prefect_server(place, database) as api:
+        server = psutil.Process().children()[-1]
         head = ("repositories", "own", "git", "client", "server", "memory", "empty", "seconds")
         print(LINE.format(*head, "flow runs", "task runs", "rows", "files", "left"), flush=True)
         for size in options.sizes:
-            print(row(place / str(size), size, api, server), flush=True)
+            listed = max(size, options.list)
+            print(row(place / f"{listed}-{size}", size, listed, options.twin, api=api, server=server), flush=True)
 
 
-def row(place: Path, size: int, api: str, server: psutil.Process) -> str:
+@contextmanager
+def database_of(place: Path, is_postgres: bool) -> Iterator[str]:
+    """Where Prefect's server keeps its runs."""
+    if not is_postgres:
+        yield f"sqlite+aiosqlite:///{place}/prefect.db"
+        return
+    with postgres(place / "postgres") as database:
+        yield database
+
+
+def row(place: Path, size: int, listed: int, twin: int, *, api: str, server: psutil.Process) -> str:
     """Measure a night and its empty twin."""
-    origin(place, size)
+    twin = min(size, twin)
+    origin(place, listed)
+    if listed > size:
+        write_list(place, range(size))
+        part("night", place, size, api)
+        pretend_done(place, size, range(size, listed - size))
+        write_list(place, range(listed))
     runs = counts(api)
     spent = processor_of(server)
     full = part("night", place, size, api)
     server_seconds = processor_of(server) - spent
     runs = {name: number - runs[name] for name, number in counts(api).items()}
-    empty = part("empty", place, size, api)
+    empty = part("empty", place, twin, api)
     files = list((place / "data").glob("*/run-*.parquet"))
     left = [path for folder in ("journals", "runs/*") for path in (place / "cache").glob(f"{folder}/*")]
-    own = (full["self"] - empty["self"] + full["children"]) / size
-    cost = (f"{value:.2f}" for value in (own, full["children"] / size, empty["self"] / size, server_seconds / size))
+    client = empty["self"] / twin
+    own = (full["self"] + full["children"] - client * size) / listed
+    cost = (f"{value:.3f}" for value in (own, full["children"] / listed, client, server_seconds / size))
     sizes = (runs["flow_runs"], runs["task_runs"], rows_of(place / "data"), len(files), len(left))
     memory = (grown(full["memory"]), grown(empty["memory"]))
-    return LINE.format(f"{size:,}", *cost, *memory, f"{full['seconds']:,.0f}", *(f"{value:,}" for value in sizes))
+    name = f"{size:,}" if size == listed else f"{size:,} of {listed:,}"
+    return LINE.format(name, *cost, *memory, f"{full['seconds']:,.0f}", *(f"{value:,}" for value in sizes))
 
 
 def grown(memory: Mapping[str, int]) -> str:
@@ -171,14 +200,42 @@ def origin(place: Path, size: int) -> None:
     names = place / "names"
     names.mkdir()
     for number in range(size):
-        (names / f"repository-{number:05}").symlink_to(root)
-    (place / "list.csv").write_text("url\n" + "".join(f"{names}/repository-{number:05}\n" for number in range(size)))
+        (names / name_of(number)).symlink_to(root)
+    write_list(place, range(size))
+
+
+def name_of(number: int) -> str:
+    return f"repository-{number:05}"
+
+
+def write_list(place: Path, numbers: Iterable[int]) -> None:
+    (place / "list.csv").write_text("url\n" + "".join(f"{place}/names/{name_of(number)}\n" for number in numbers))
+
+
+def pretend_done(place: Path, size: int, numbers: Sequence[int]) -> None:
+    """Rows as of earlier nights, of which each built `size` repositories: those of the night that was, under other
+    names."""
+    from autoinstall.datasets.schemas import Dataset
+
+    for dataset in (Dataset.REPOSITORIES, Dataset.ENVIRONMENTS):
+        rows = pq.read_table(place / "data" / dataset, partitioning=None)
+        for start in numbers[::size]:
+            renamed = rows
+            for column in ("run_id", "environment_id", "repository"):
+                texts = [replaced(text, start) for text in rows[column].to_pylist()]
+                field = rows.schema.get_field_index(column)
+                renamed = renamed.set_column(field, rows.schema.field(column), [texts])
+            pq.write_table(renamed, place / "data" / dataset / f"night-{start}.parquet")
+
+
+def replaced(text: str, start: int) -> str:
+    """Repository N is N + `start`; ids that are no repository's get a prefix."""
+    moved = re.sub(r"(?<=repository-)\d{5}", lambda found: f"{int(found[0]) + start:05}", text)
+    return moved if moved != text else f"{start}-{text}"
 
 
 def night(place: Path, meter: Meter) -> None:
     """The night itself, in this process."""
-    import re
-
     from autoinstall.agents.scripted import ScriptedGoalSetter, ScriptedInstaller, ScriptedJudge
     from autoinstall.runtime import Runtime
     from autoinstall.sandbox.contract import Snapshot
