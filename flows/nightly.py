@@ -23,7 +23,7 @@ from autoinstall.datasets.location import Location
 from autoinstall.datasets.reader import done_keys
 from autoinstall.datasets.store import Store, store_of
 from autoinstall.datasets.writer import ensure_writable, secrets_of
-from autoinstall.errors import AutoinstallError, NightHalted, OrchestratorUnavailable
+from autoinstall.errors import AutoinstallError, BadInput, NightHalted, OrchestratorUnavailable
 from autoinstall.errors import Cancelled as Ended
 from autoinstall.redaction import hiding, printable, redact
 from autoinstall.repository_list import ListAddress, read_list
@@ -75,12 +75,11 @@ def nightly(
     runtime = current_runtime()
     data = data or runtime.settings.data
     store = store_of(data, runtime.settings.storage)
-    ensure_writable(store)
-    specs, settings = without_credentials(read_list(repositories, runtime.settings.storage), runtime.settings)
-    if deployment and settings.git_credentials != runtime.settings.git_credentials:
-        get_run_logger().warning(
-            "Credentials in URLs stay on this host: workers elsewhere need them in AUTOINSTALL_GIT_CREDENTIALS."
-        )
+    try:
+        ensure_writable(store)
+        specs, settings = _listed(repositories, runtime.settings, elsewhere=bool(deployment))
+    except BadInput as error:  # people's to mend, to whom a traceback says nothing
+        return Failed(message=str(error), data=error)
     claim_run(settings)
     night_id = resumes or str(prefect_runtime.flow_run.id)
     get_run_logger().info("%s", recover_all(runtime))
@@ -90,7 +89,7 @@ def nightly(
     if resumes:
         specs = without_ended(specs, store, resumes)
     done = _done(store, resumes, again=force or bool(only))
-    report = NightReport(night_id, total=len(specs))
+    report = NightReport(repositories, total=len(specs))
     hidden = hiding(*secrets_of(settings))
     try:
         with use_runtime(replace(runtime, settings=settings)), watching(), logs_in_runs(), hidden:
@@ -115,6 +114,16 @@ def nightly(
         report.finish()
     _compact(store, settings.storage.compact_above)
     return _final_state(report, pace.halted)
+
+
+def _listed(address: str, given: Settings, *, elsewhere: bool) -> tuple[tuple[RepositorySpec, ...], Settings]:
+    """The list, and the settings with the credentials that its URLs have."""
+    specs, settings = without_credentials(read_list(address, given.storage), given)
+    if elsewhere and settings.git_credentials != given.git_credentials:
+        get_run_logger().warning(
+            "Credentials in URLs stay on this host: workers elsewhere need them in AUTOINSTALL_GIT_CREDENTIALS."
+        )
+    return specs, settings
 
 
 def _compact(store: Store, files: int) -> None:

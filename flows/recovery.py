@@ -80,7 +80,10 @@ class Recovered(Value):
             (self.nights, "Started again"),
             (self.left, "Not started again"),
         ]
-        return "; ".join(f"{said}: {', '.join(names)}" for names, said in parts if names) or "Nothing had died."
+        return (
+            "; ".join(f"{said}: {', '.join(names)}" for names, said in parts if names)
+            or "Nothing was left to clean up."
+        )
 
 
 def claim_run(settings: Settings) -> None:

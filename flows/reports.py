@@ -1,9 +1,11 @@
 """What people see in the Prefect UI: progress and outcomes of a night, and a page for each repository."""
 
+import hashlib
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import Self, cast
 from uuid import UUID
 
@@ -17,7 +19,7 @@ from prefect.settings import PREFECT_UI_URL
 
 from autoinstall.datasets.location import Location
 from autoinstall.datasets.nights import RunFacts, facts_of_runs
-from autoinstall.datasets.records import AttemptRecord, GoalRecord, RepositoryRecord, RunRecords
+from autoinstall.datasets.records import AttemptRecord, GoalRecord, RepositoryRecord, RunRecords, Target
 from autoinstall.datasets.store import Store
 from autoinstall.outputs.cleaning import clean
 from autoinstall.redaction import one_line, redact
@@ -30,7 +32,11 @@ WORDS = 600
 ENTRIES = 50
 """Of a list on a page; the datasets have the whole of it."""
 
+KEY_CHARACTERS = 80
+"""Of a name in an artifact's key, from its end."""
+
 _OUTPUT_TAIL = 1500
+_NOT_IN_KEYS = re.compile(r"[^a-z0-9]+")
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>#|!~&$]")
 _MARKS = {"matches": "✓", "mismatch": "✗", "unknown": "?"}
 
@@ -65,13 +71,16 @@ class NightRow(Value):
 class NightReport:
     """The night's progress artifact while it runs, and its table of outcomes at the end."""
 
-    def __init__(self, night_id: str, total: int) -> None:
+    def __init__(self, repositories: str, total: int) -> None:
         self.rows: list[NightRow] = []
-        self._night_id = night_id
+        self._list = PurePath(repositories).stem
         self._total = total
         # Prefect's artifact functions are coroutines only inside an event loop, and flows here run outside of one.
         self._progress = cast(
-            UUID, create_progress_artifact(0.0, key=f"night-{night_id}", description=f"0 of {total} repositories")
+            UUID,
+            create_progress_artifact(
+                0.0, key=artifact_key("night", self._list), description=f"0 of {total} repositories"
+            ),
         )
 
     def add(self, row: NightRow) -> None:
@@ -94,9 +103,10 @@ class NightReport:
         return self._total - len(self.rows)
 
     def summary(self) -> str:
-        """`5 verified, 1 mismatch, 2 skipped`, the most frequent first."""
+        """`3 verified, 4 mismatch, 2 skipped`: what came out, and then the most frequent first."""
         counts = Counter(row.outcome.value if row.outcome else "skipped" for row in self.rows)
-        return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "nothing to do"
+        ordered = sorted(counts.most_common(), key=lambda entry: entry[0] != Outcome.VERIFIED)
+        return ", ".join(f"{count} {name}" for name, count in ordered) or "nothing to do"
 
     def complete(self, store: Store) -> None:
         """Take from the datasets what other processes did: a flow run's state tells of the outcome alone."""
@@ -108,7 +118,7 @@ class NightReport:
         if not self.rows:
             return
         create_table_artifact(
-            key=f"outcomes-{self._night_id}",
+            key=artifact_key("outcomes", self._list),
             description=self.summary(),
             table=[
                 {
@@ -126,6 +136,12 @@ class NightReport:
                 for row in self.rows
             ],
         )
+
+
+def artifact_key(kind: str, name: str) -> str:
+    """Of an artifact: the same every night, so that the UI has its history under one entry."""
+    words = _NOT_IN_KEYS.sub("-", redact(name).lower())[-KEY_CHARACTERS:].strip("-")
+    return f"{kind}-{words or hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def short_name(url: str) -> str:
@@ -154,7 +170,7 @@ def publish_repository_report(records: RunRecords, data: Location) -> None:
     """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it."""
     row = records.repository
     create_markdown_artifact(
-        key=f"repository-{row.run_id}",
+        key=artifact_key("repository", row.repository.partition("://")[2] or row.repository),
         description=f"{row.outcome}: {plain(short_name(row.repository))}",
         markdown=redact(repository_report(records, data)),
     )
@@ -184,9 +200,10 @@ def repository_report(records: RunRecords, data: Location) -> str:
     if row.warnings:
         lines += ["", "## Warnings", "", *_listed([plain(warning) for warning in row.warnings])]
     if records.goals:
-        # A list and not a table: the page is narrow, and a table's last columns would be cut off.
+        # Not a table: the page is narrow, and its last columns would be cut off. Nor numbered: the numbers would be.
         lines += ["", "## Goals", "", "The targets decide; the others are held out from the set-up agent.", ""]
-        lines += [f"1. {_goal(goal)}" for goal in records.goals]
+        seen = {target.command: target for attempt in records.attempts for target in attempt.targets}
+        lines += [f"- {_goal(goal, seen.get(goal.command))}" for goal in records.goals]
     if environment is not None and environment.mocks:
         lines += ["", "## Mocks", ""]
         lines += _listed([f"{mock.kind} {code(mock.path)}: {plain(mock.reason)}" for mock in environment.mocks])
@@ -200,11 +217,12 @@ def _listed(entries: Sequence[str]) -> list[str]:
     return [f"- {entry}" for entry in (*entries[:ENTRIES], *more)]
 
 
-def _goal(goal: GoalRecord) -> str:
+def _goal(goal: GoalRecord, target: Target | None) -> str:
+    result = goal.result or target
     kind = f"{'**target**, ' if goal.target else ''}{goal.category}{', trivial' if goal.trivial else ''}"
-    mark = _MARKS[goal.result.verdict] if goal.result else "–"
-    seen = f" *{plain(goal.result.reason)}*" if goal.result and goal.result.reason else ""
-    found = goal.evidence
+    mark = _MARKS[result.verdict] if result and result.verdict else "–"
+    seen = f" *{plain(result.reason)}*" if result and result.reason else ""
+    found = goal.evidence if goal.evidence and goal.evidence.path != "." else None
     where = f" — {code(f'{found.path}:{found.line}' if found.line else found.path)}" if found is not None else ""
     return f"{mark} {code(goal.command)} ({kind}): {plain(goal.description)}{where}{seen}"
 

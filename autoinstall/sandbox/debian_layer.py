@@ -6,11 +6,12 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from http import HTTPStatus
 from pathlib import Path
 
 import docker
 import requests
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 
 from autoinstall.errors import DiskFull, ImageUnavailable, RegistryRateLimited
 from autoinstall.redaction import redact
@@ -90,6 +91,10 @@ def pull(settings: Settings, reference: str) -> str:
             if "error" in step:
                 raise pull_error(reference, str(step["error"]))
         return str(client.images.get(reference).id)
+    except APIError as error:
+        # The explanation alone, without the engine's own address; but only the whole tells of a limit.
+        limited = error.status_code == HTTPStatus.TOO_MANY_REQUESTS
+        raise pull_error(reference, str(error if limited else error.explanation or error)) from error
     except (DockerException, requests.RequestException) as error:
         raise pull_error(reference, str(error)) from error
     finally:

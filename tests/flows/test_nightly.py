@@ -122,6 +122,10 @@ def test_bad_lists_and_directories_are_said_before_anything_runs(
 ) -> None:
     with pytest.raises(InvalidList, match=r"absent\.csv"):
         run(make_runtime(), tmp_path / "absent.csv")
+    with use_runtime(make_runtime()):
+        state = nightly(str(tmp_path / "absent.csv"), return_state=True)
+    assert state.name == "Failed"
+    assert "data/repositories.example.csv" in (state.message or "")
     with pytest.raises(UnusableDirectory):
         run(make_runtime(), repositories, data=repositories / "below-a-file")
     assert issubclass(InvalidList, BadInput)

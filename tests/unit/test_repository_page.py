@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from autoinstall.datasets.location import Location
-from autoinstall.datasets.records import AttemptRecord, RunRecords, TrajectoryRecord
-from autoinstall.values import Role
+from autoinstall.datasets.records import AttemptRecord, RunRecords, Target, TrajectoryRecord
+from autoinstall.values import Role, Verdict
 from flows.excerpts import LINES, STEPS, WIDTH, excerpt
-from flows.reports import code, flow_run_link, plain, repository_report, short_name
+from flows.reports import artifact_key, code, flow_run_link, plain, repository_report, short_name
 from tests.unit.dataset_rows import common, run
 
 DATA = Location("data/my sets")
@@ -58,7 +58,7 @@ def test_a_verified_page_says_how_to_open_it() -> None:
     page = repository_report(records, DATA)
     assert f"\nautoinstall shell {records.environment.environment_id} --data '{DATA}'\n" in page
     assert "held-out goals passed: 5 of 7" in page
-    assert "1. – `python -m pytest -q` (test): all 3 tests pass — `README.md:7`" in page
+    assert "- ✓ `python -m pytest -q` (test): all 3 tests pass — `README.md:7`" in page
     assert "- file `config.ini`: not in git" in page
     assert "1 attempt," in page
 
@@ -113,3 +113,25 @@ def test_links() -> None:
     assert flow_run_link(None) == ""
     assert flow_run_link("f-1").endswith("/runs/flow-run/f-1")
     assert short_name("https://example.org/o/name/") == "o/name"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("github.com/Owner/some_name.py", "repository-github-com-owner-some-name-py"),
+        ("/srv/" + "deep/" * 50 + "name", "repository-" + "deep-" * 15 + "name"),
+        ("日本", "repository-cf2abf0c5be3"),
+    ],
+)
+def test_keys_of_artifacts_are_the_same_every_night(name: str, key: str) -> None:
+    assert artifact_key("repository", name) == key
+
+
+def test_a_target_that_failed_says_so_in_the_list_of_goals() -> None:
+    records = failed()
+    goal = records.goals[0]
+    target = Target(command=goal.command, description="", verdict=Verdict.MISMATCH, reason="1 of 3 tests failed")
+    attempt = records.attempts[0].model_copy(update={"targets": (target,)})
+    page = repository_report(records.model_copy(update={"attempts": (attempt,)}), DATA)
+    assert f"- ✗ `{goal.command}`" in page
+    assert "*1 of 3 tests failed*" in page
