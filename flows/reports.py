@@ -38,6 +38,10 @@ KEY_CHARACTERS = 80
 _OUTPUT_TAIL = 1500
 _NOT_IN_KEYS = re.compile(r"[^a-z0-9]+")
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>#|!~&$]")
+_LEGEND = (
+    "The targets decide; the others are held out from the set-up agent. "
+    "Verdicts: ✓ matches, ✗ does not, ? undecided, – none."
+)
 _MARKS = {"matches": "✓", "mismatch": "✗", "unknown": "?"}
 
 
@@ -201,7 +205,7 @@ def repository_report(records: RunRecords, data: Location) -> str:
         lines += ["", "## Warnings", "", *_listed([plain(warning) for warning in row.warnings])]
     if records.goals:
         # Not a table: the page is narrow, and its last columns would be cut off. Nor numbered: the numbers would be.
-        lines += ["", "## Goals", "", "The targets decide; the others are held out from the set-up agent.", ""]
+        lines += ["", "## Goals", "", _LEGEND, ""]
         seen = {target.command: target for attempt in records.attempts for target in attempt.targets}
         lines += [f"- {_goal(goal, seen.get(goal.command))}" for goal in records.goals]
     if environment is not None and environment.mocks:
