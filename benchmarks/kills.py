@@ -21,10 +21,12 @@ from typing import Any
 import httpx
 import pandas as pd
 
+from tests.flows.scripted_night import slow_git
+
 ROOT = Path(__file__).resolve().parents[1]
 PORT = 4399
 API = f"http://127.0.0.1:{PORT}/api"
-STAGES = ("baseline", "attempt-1", "verify-2", "held-out")
+STAGES = ("clone", "baseline", "attempt-1", "verify-2", "held-out", "publish")
 PREFECT = (sys.executable, "-m", "prefect")
 
 
@@ -45,6 +47,7 @@ class Bench:
             "PREFECT_WORKER_QUERY_SECONDS": "2",
             "SCRIPTED_NIGHT": str(place / "night"),
             "PYTHONPATH": str(ROOT),
+            "PATH": f"{place}/night/bin:{os.environ['PATH']}",
         }
         self.server: subprocess.Popen[bytes] | None = None
         self.worker: subprocess.Popen[bytes] | None = None
@@ -136,6 +139,7 @@ def prepare(bench: Bench) -> Path:
     night = bench.place / "night"
     shutil.rmtree(night, ignore_errors=True)
     night.mkdir()
+    slow_git(night)
     lines = ["url"]
     for name in ("first", "second", "third"):
         root = night / "origin" / name
