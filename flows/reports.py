@@ -3,12 +3,16 @@
 import hashlib
 import re
 import shlex
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Self, cast
 from uuid import UUID
 
+import httpx
+from prefect import get_run_logger
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -31,6 +35,12 @@ WORDS = 600
 
 ENTRIES = 50
 """Of a list on a page; the datasets have the whole of it."""
+
+PROGRESS_SECONDS = 1.0
+"""Between two updates of a night's progress, at least: each is a request."""
+
+TABLE_ROWS = 1000
+"""Of a night's table: the UI is given all of them at once."""
 
 KEY_CHARACTERS = 80
 """Of a name in an artifact's key, from its end."""
@@ -67,39 +77,69 @@ class NightRow(Value):
         return cls(**{name: getattr(row, name) for name in cls.model_fields})
 
     @property
+    def word(self) -> str:
+        """The outcome for people."""
+        return self.outcome.value if self.outcome else "skipped"
+
+    def cells(self) -> dict[str, str | int]:
+        """The line of a table whose cells the UI renders as markdown."""
+        return {
+            "outcome": self.word,
+            "repository": _link(short_name(self.repository), flow_run_link(self.flow_run_id)),
+            "held-out": self.held_out,
+            "tries": self.attempts,
+            "seconds": round(self.seconds),
+            "reason": plain(self.reason[:120]),
+            "environment": self.environment_id or "",
+            "commit": (self.commit or "")[:12],
+            "url": plain(self.repository),
+        }
+
+    @property
     def held_out(self) -> str:
         """`6/7`, or empty where none was run."""
         return f"{self.held_out_passed}/{self.held_out_total}" if self.held_out_total else ""
 
 
 class NightReport:
-    """The night's progress artifact while it runs, and its table of outcomes at the end."""
+    """The night's progress artifact while it runs, and its table of outcomes at the end. What Prefect does not take of
+    it is missing there, and nowhere else."""
 
     def __init__(self, repositories: str, total: int) -> None:
         self.rows: list[NightRow] = []
+        self._counts: Counter[str] = Counter()
         self._list = PurePath(repositories).stem
         self._total = total
-        # Prefect's artifact functions are coroutines only inside an event loop, and flows here run outside of one.
-        self._progress = cast(
-            UUID,
-            create_progress_artifact(
-                0.0, key=artifact_key("night", self._list), description=f"0 of {total} repositories"
-            ),
-        )
+        self._told = 0.0
+        self._progress: UUID | None = None
+        with _if_prefect_takes("the progress"):
+            # Prefect's artifact functions are coroutines only in an event loop, and flows here run outside of one.
+            self._progress = cast(
+                UUID,
+                create_progress_artifact(
+                    0.0, key=artifact_key("night", self._list), description=f"0 of {total} repositories"
+                ),
+            )
 
     def add(self, row: NightRow) -> None:
         """Count one more repository."""
         self.rows.append(row)
-        self.note("")
+        self._counts[row.word] += 1
+        if time.monotonic() - self._told >= PROGRESS_SECONDS:
+            self.note("")
 
     def note(self, text: str) -> None:
         """Say beside the progress what else is to be known now, such as what the night waits for."""
+        if self._progress is None:
+            return
         progress = f"{len(self.rows)} of {self._total} repositories: {self.summary()}"
-        update_progress_artifact(
-            self._progress,
-            progress=100.0 * len(self.rows) / max(self._total, 1),
-            description=f"{progress}; {text}" if text else progress,
-        )
+        with _if_prefect_takes("the progress"):
+            update_progress_artifact(
+                self._progress,
+                progress=100.0 * len(self.rows) / max(self._total, 1),
+                description=f"{progress}; {text}" if text else progress,
+            )
+        self._told = time.monotonic()
 
     @property
     def left(self) -> int:
@@ -108,38 +148,37 @@ class NightReport:
 
     def summary(self) -> str:
         """`3 verified, 4 mismatch, 2 skipped`: what came out, and then the most frequent first."""
-        counts = Counter(row.outcome.value if row.outcome else "skipped" for row in self.rows)
-        ordered = sorted(counts.most_common(), key=lambda entry: entry[0] != Outcome.VERIFIED)
+        ordered = sorted(self._counts.most_common(), key=lambda entry: entry[0] != Outcome.VERIFIED)
         return ", ".join(f"{count} {name}" for name, count in ordered) or "nothing to do"
 
     def complete(self, store: Store) -> None:
         """Take from the datasets what other processes did: a flow run's state tells of the outcome alone."""
         known = facts_of_runs(store, {row.flow_run_id for row in self.rows if row.flow_run_id})
         self.rows = [NightRow.of(known[row.flow_run_id]) if row.flow_run_id in known else row for row in self.rows]
+        self._counts = Counter(row.word for row in self.rows)
 
     def finish(self) -> None:
-        """Publish the table."""
-        if not self.rows:
+        """Publish the table: what was done, and of what was skipped as much as there is room for."""
+        self.note("")
+        shown = sorted(self.rows, key=lambda row: row.outcome is None)[:TABLE_ROWS]
+        if not shown:
             return
-        create_table_artifact(
-            key=artifact_key("outcomes", self._list),
-            description=self.summary(),
-            table=[
-                {
-                    "outcome": row.outcome.value if row.outcome else "skipped",
-                    # The UI renders cells as markdown.
-                    "repository": _link(short_name(row.repository), flow_run_link(row.flow_run_id)),
-                    "held-out": row.held_out,
-                    "tries": row.attempts,
-                    "seconds": round(row.seconds),
-                    "reason": plain(row.reason[:120]),
-                    "environment": row.environment_id or "",
-                    "commit": (row.commit or "")[:12],
-                    "url": plain(row.repository),
-                }
-                for row in self.rows
-            ],
-        )
+        rest = f"; {TABLE_ROWS} of {len(self.rows)} are shown" if len(self.rows) > TABLE_ROWS else ""
+        with _if_prefect_takes("the table of outcomes"):
+            create_table_artifact(
+                key=artifact_key("outcomes", self._list),
+                description=self.summary() + rest,
+                table=[row.cells() for row in shown],
+            )
+
+
+@contextmanager
+def _if_prefect_takes(what: str) -> Iterator[None]:
+    """Prefect's client has tried several times when it gives up; what is shown there is not worth a run."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        get_run_logger().warning("Prefect did not take %s: %s", what, redact(str(error)))
 
 
 def artifact_key(kind: str, name: str) -> str:
@@ -173,11 +212,12 @@ def flow_run_link(flow_run_id: str | None) -> str:
 def publish_repository_report(records: RunRecords, data: Location) -> None:
     """Publish the page of one repository: outcome, goals with their verdicts, attempts, and how to open it."""
     row = records.repository
-    create_markdown_artifact(
-        key=artifact_key("repository", row.repository.partition("://")[2] or row.repository),
-        description=f"{row.outcome}: {plain(short_name(row.repository))}",
-        markdown=redact(repository_report(records, data)),
-    )
+    with _if_prefect_takes("the repository's page"):
+        create_markdown_artifact(
+            key=artifact_key("repository", row.repository.partition("://")[2] or row.repository),
+            description=f"{row.outcome}: {plain(short_name(row.repository))}",
+            markdown=redact(repository_report(records, data)),
+        )
 
 
 def repository_report(records: RunRecords, data: Location) -> str:
