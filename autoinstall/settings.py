@@ -281,8 +281,8 @@ class RetentionSettings(_Group):
         environments: images of accepted environments that are kept of each repository, the newest; None keeps all.
         environment_days: how long they are kept; None for ever. Both count only for `prune --retain`, since rows of the
             datasets name these images.
-        workspace_days: how long the image of an initial state is kept, unless something uses it; a night makes it
-            again where it is wanted.
+        workspace_days: how long the image of an initial state is kept, unless something uses it, or an image that was
+            pulled from a registry; both are had again where they are wanted.
         base_days: likewise for base images that the catalogue would build differently today.
     """
 

@@ -74,7 +74,8 @@ def reap(
             names. None keeps every accepted one; images of attempts that were never accepted go.
         live_owners: owners whose things stay whatever became of the process that made them.
         expired: ids of environments whose images go, whoever made them; every name that ends in such an id does.
-        workspace_days: workspace images older than this go, unless something uses them.
+        workspace_days: workspace images older than this go, and images of environments that were pulled, which their
+            registry has; unless something uses them.
         old_bases: base images that go, unless something uses them.
         measure: find out how much was freed, which takes the engine a moment.
         dry_run: only report what would be removed.
@@ -168,6 +169,9 @@ class _Reaper:
         self, image: Mapping[str, Any], tags: list[str], keep: Collection[str] | None, oldest: float
     ) -> bool:
         labels = image["Labels"] or {}
+        digests = [digest for digest in image.get("RepoDigests") or () if digest != "<none>@<none>"]
+        if labels.get(KIND) == Kind.ENVIRONMENT and digests and not tags:
+            return int(image["Created"]) < oldest
         own = [tag for tag in tags if _repository(tag) in _OWN_REPOSITORIES]
         if tags and not own:
             return False
@@ -177,7 +181,7 @@ class _Reaper:
             return False
         if keep is None and any(_repository(tag) != ATTEMPT_REPOSITORY for tag in tags):
             return False
-        return not {image["Id"], *tags, *(image.get("RepoDigests") or ())} & set(map(_short, keep or ()))
+        return not {image["Id"], *tags, *digests} & set(map(_short, keep or ()))
 
     @contextlib.contextmanager
     def _noting(self, name: str) -> Iterator[None]:
