@@ -24,10 +24,11 @@ _SHALLOW = frozenset(
     {"--help", "-h", "--version", "-V", "--collect-only", "--co", "--list", "--listTests", "-N", "--list-tests"}
 )
 _FILTERS = re.compile(
-    r"^(?:-k|-t|-R|--grep|--filter|-g|--testNamePattern|--testPathPattern|-run|--tests?|--only)(?:=|$)"
+    r"^(?:-k|-t|-R|--grep|--filter|-g|--testNamePattern|--testPathPattern|-run|--tests?|--only"
+    r"|--package|--lib|--doc|--bins?|--examples?|-pl|--projects|-Dtest)(?:=|$)"
 )
 _ONE_FILE = re.compile(r"::|\.(?:py|js|jsx|ts|tsx|mjs|cjs|go|rs|c|cc|cpp|rb|php|t|bats|sh)$")
-_PART = re.compile(r"^(?!-)(?!\.?/?(?:tests?|specs?|t|src|unittests?|testing)/?$)\S+/\S+$")
+_PART = re.compile(r"^(?!-)(?!\.?/?(?:tests?|specs?|t|src|unittests?|testing|\.\.\.)/?$)\S+/\S+$")
 
 
 class Selection(Value):

@@ -30,6 +30,7 @@ from autoinstall.sandbox.contract import PathStat, Sandbox, SandboxSpec, Snapsho
 from autoinstall.sandbox.egress import Egress
 from autoinstall.sandbox.engine import check_disk, connect
 from autoinstall.sandbox.exec import Executor, check_variable, script
+from autoinstall.sandbox.jvm import TRUST_STORE, trust_store
 from autoinstall.sandbox.labels import ATTEMPT_REPOSITORY, Kind
 from autoinstall.sandbox.labels import labels as own_labels
 from autoinstall.sandbox.network import Neighbourhood, kill_container, remove_container
@@ -115,6 +116,9 @@ class DockerSandbox:
         else:
             self._start_container(beside.make())
             beside.attach(self._name, connected=True)
+        bundle = self._settings.pass_through.ca_bundle
+        if bundle is not None and spec.network:
+            files.write_file(self._api, self._name, TRUST_STORE, trust_store(bundle), executable=False, user="root")
         self._begun = True
 
     def start(self) -> None:

@@ -6,6 +6,7 @@ from importlib import resources
 
 from pydantic import BaseModel, ConfigDict
 
+from autoinstall.sandbox import jvm
 from autoinstall.settings import PassThrough
 
 CA_BUNDLE = "/dev/autoinstall-ca.pem"
@@ -17,6 +18,7 @@ class _Table(BaseModel):
 
     constant: dict[str, str]
     pass_through: dict[str, tuple[str, ...]]
+    jvm: tuple[str, ...]
 
 
 @cache
@@ -37,7 +39,8 @@ def pass_through_env(settings: PassThrough) -> dict[str, str]:
         value = getattr(settings, setting)
         if value:
             env |= dict.fromkeys(names, CA_BUNDLE if setting == "ca_bundle" else str(value))
-    return env | settings.env
+    options = jvm.options(settings)
+    return env | (dict.fromkeys(_table().jvm, options) if options else {}) | settings.env
 
 
 def mounts(settings: PassThrough) -> list[str]:

@@ -1,5 +1,6 @@
 """Small checkouts for the tests of single ecosystems."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from autoinstall.agents.rules.evidence import collect
 from autoinstall.agents.rules.repairs.generic import GenericRepairer
 from autoinstall.proposals import check_goal
 from autoinstall.sandbox.contract import SandboxSpec
-from autoinstall.sandbox.scripted import ScriptedProvider
+from autoinstall.sandbox.scripted import Response, ScriptedProvider
 from autoinstall.tree import Tree
 from autoinstall.values import CommandResult, Goal
 from tests.conftest import written
@@ -51,7 +52,9 @@ def goals_of(ecosystem: Ecosystem, context: Context) -> dict[str, Goal]:
 
 
 def plan_of(ecosystem: Ecosystem, context: Context, answers: Answers | None = None) -> Plan:
-    provider = ScriptedProvider(dict(answers or {}))
+    responses: dict[str | re.Pattern[str], Response] = {}
+    responses.update((answers or {}).items())
+    provider = ScriptedProvider(responses)
     with provider.open(SandboxSpec(image=provider.ensure_base().reference)) as sandbox:
         return ecosystem.plan(context, sandbox)
 

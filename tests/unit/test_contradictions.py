@@ -42,6 +42,8 @@ def against(
         ("  py311: FAIL code 1 (0.01 seconds)\n  evaluation failed :( (0.05 seconds)", Category.TEST),
         ("ERROR: file or directory not found: tests/x.py", Category.TEST),
         ("Error: no test specified", Category.TEST),
+        ("error: failed to run custom build command for `openssl-sys v0.9.1`", Category.LINT),
+        ("error: no such command: `clippy`", Category.LINT),
         ("# example.com/a\nvet: ./a.go:3:2: could not import example.com/b (x)", Category.LINT),
         ("a.go:3:2: no required module provides package example.com/b; to add it:", Category.LINT),
     ],

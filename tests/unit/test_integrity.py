@@ -151,6 +151,7 @@ def test_a_declared_mock_may_be_configuration_of_npm(sandbox: ScriptedSandbox, c
         ("MAKEFLAGS", "-n", True),
         ("GOFLAGS", "-count=1 -mod=mod -vet=off", False),
         ("GOFLAGS", "-run=TestOne", True),
+        ("RUSTC_WRAPPER", "/opt/wrapper", True),
         ("DATABASE_URL", "sqlite://", False),
     ],
 )

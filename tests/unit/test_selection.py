@@ -92,6 +92,8 @@ def test_given_goals_are_all_targets() -> None:
 @pytest.mark.parametrize(
     ("command", "expected"),
     [("pytest", 2), ("pytest tests/", 2), ("python -m pytest -x", 2), ("pytest tests/test_a.py", 1), ("pytest -k name", 1), ("ctest -R unit", 1),
+     ("go test ./...", 2), ("go test ./lib", 1), ("go test -run '^TestA$' .", 1), ("cargo test --workspace", 2), ("cargo test --doc", 1),
+     ("cargo test --package a", 1), ("mvn -B test", 2), ("mvn -B test -Dtest=ATest", 1),
      ("pytest --collect-only", 0), ("npm test", 2), ("npx jest src/a", 1), ("pytest --version", 0)],
 )  # fmt: skip
 def test_breadth(command: str, expected: int) -> None:

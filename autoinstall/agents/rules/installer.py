@@ -30,9 +30,11 @@ MIN_SHARE = 0.2
 """An ecosystem with fewer source files than this, relative to the main one's, is set up only if a target needs it."""
 
 
-_PUT_BACK = "git ls-files --modified --deleted -z | sort -zu | xargs -0 -r git checkout -q --"
+# What these two say of versions was found to work, or completed; builds without a network depend on it.
+_KEPT = "':(exclude,glob)**/Cargo.lock' ':(exclude,glob)**/go.sum'"
+_PUT_BACK = f"git ls-files --modified --deleted -z -- . {_KEPT} | sort -zu | xargs -0 -r git checkout -q --"
 _RESTORE = Step(
-    command=f"{_PUT_BACK}; git submodule --quiet foreach --recursive '{_PUT_BACK}'",
+    command=f'{_PUT_BACK}; git submodule --quiet foreach --recursive "{_PUT_BACK}"',
     why="Tracked files that a build or a target rewrote are put back: an environment has the sources of its commit.",
     optional=True,
 )

@@ -4,11 +4,22 @@ from autoinstall.agents.rules.contract import Ecosystem
 from autoinstall.agents.rules.ecosystems.c import CEcosystem
 from autoinstall.agents.rules.ecosystems.go import GoEcosystem
 from autoinstall.agents.rules.ecosystems.make import MakeEcosystem
+from autoinstall.agents.rules.ecosystems.maven import MavenEcosystem
 from autoinstall.agents.rules.ecosystems.node import NodeEcosystem
 from autoinstall.agents.rules.ecosystems.python import PythonEcosystem
+from autoinstall.agents.rules.ecosystems.rust import RustEcosystem
 from autoinstall.agents.rules.ecosystems.shell import ShellEcosystem
 
 
 def all_ecosystems() -> tuple[Ecosystem, ...]:
     """Every ecosystem, those with their own package manager first: where two are equally at home, the first leads."""
-    return (PythonEcosystem(), NodeEcosystem(), GoEcosystem(), CEcosystem(), MakeEcosystem(), ShellEcosystem())
+    return (
+        PythonEcosystem(),
+        NodeEcosystem(),
+        GoEcosystem(),
+        RustEcosystem(),
+        MavenEcosystem(),
+        CEcosystem(),
+        MakeEcosystem(),
+        ShellEcosystem(),
+    )

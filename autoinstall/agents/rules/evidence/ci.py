@@ -18,8 +18,8 @@ MAX_COMBINATIONS = 4
 _MATRIX = re.compile(r"\$\{\{\s*matrix\.([\w.-]+)\s*\}\}")
 _OTHER_SYSTEMS = re.compile(r"(?i)windows|macos|osx|freebsd")
 _SECRET = re.compile(r"(?i)token|password_?file|secret|\$\{\{|\$\(")
-_SETUP_ACTIONS = {"actions/setup-python": "python", "actions/setup-node": "node", "actions/setup-go": "go"}
-_VERSION_KEYS = {"python-version": "python", "node-version": "node", "go-version": "go"}
+_SETUP_ACTIONS = {f"actions/setup-{tool}": tool for tool in ("python", "node", "go", "java")}
+_VERSION_KEYS = {f"{tool}-version": tool for tool in _SETUP_ACTIONS.values()}
 
 
 def read_ci(tree: Tree) -> Findings:
@@ -197,7 +197,7 @@ def _travis(tree: Tree, path: str) -> Findings:
     )
     versions = {
         tool: tuple(str(version) for version in sequence(document.get(key)))
-        for key, tool in (("python", "python"), ("node_js", "node"), ("go", "go"))
+        for key, tool in (("python", "python"), ("node_js", "node"), ("go", "go"), ("jdk", "java"))
         if document.get(key)
     }
     return Findings(commands=tuple(commands), services=services, versions=versions)

@@ -18,6 +18,8 @@ def all_repairers() -> tuple[Repairer, ...]:
         PythonRepairer(),
         NodeRepairer(),
         GenericRepairer("go_symptoms"),
+        GenericRepairer("rust_symptoms"),
+        GenericRepairer("maven_symptoms"),
         AptRepairer(),
         ServiceRepairer(),
         MockRepairer(),
