@@ -28,6 +28,7 @@ _UNSET = (
 _SECRET = re.compile(r"(?i)key|token|secret|password|passwd|credential|auth")
 _SAMPLE = re.compile(r"(?i)(?:^|/)(?:\.env[\w.-]*|[\w.-]*\.env(?:[\w.-]*)?|env[.-](?:example|sample|template|dist))$")
 _LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
+_ASKS = re.compile(r"\s(?:--?help|-h|--version)\b")
 _NOT_TO_SET = frozenset(
     {
         "PATH",
@@ -60,6 +61,8 @@ class EnvironmentRepairer:
 
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         del sandbox
+        if failure.exit_code == 0 and _ASKS.search(failure.command):
+            return []  # a help text names the variables that a program knows
         known = {**sample_values(context.tree), **context.findings.env}
         return [_repair(name, known) for name in unset_variables(failure.output)]
 

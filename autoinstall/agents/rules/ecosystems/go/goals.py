@@ -223,11 +223,10 @@ def _programs(tree: Tree, module: Module, files: list[str]) -> Iterator[Candidat
             continue
         yield candidate(
             module.inside(f"go run {place} {asked.option}"),
-            f'the program explains how it is used: "{asked.prints}" is printed',
+            "the program explains how it is used in at least 2 lines",
             Category.RUN,
             78 - 8 * index - 20 * bool(_SIDE.search(directory)),
             evidence,
-            exit_codes=(0, 1, 2),
             timeout=SUITE_SECONDS,
         )
 

@@ -19,11 +19,10 @@ class Line(Value):
 
 
 class Question(Value):
-    """Sources that match are of a program that answers to `option` with something that has `prints` in it."""
+    """Sources that match are of a program that answers to `option` with its usage."""
 
     pattern: str
     option: str
-    prints: str
 
 
 class GoTable(Value):

@@ -127,7 +127,7 @@ def _classes(tree: Tree, project: Project) -> Iterator[Candidate]:
         if main in paths and re.search(r"(?i)-{1,2}help|usage", tree.read(main)):
             yield candidate(
                 f"java -cp {classes} {pom.main} --help",
-                'the program explains how it is used: "usage" is printed',
+                "the program explains how it is used in at least 2 lines",
                 Category.RUN,
                 60,
                 evidence_at(tree, pom.manifest, "<mainClass>"),

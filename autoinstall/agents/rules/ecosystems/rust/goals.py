@@ -219,11 +219,10 @@ def _programs(tree: Tree, project: Project, package: Package) -> Iterator[Candid
         if asked:
             yield candidate(
                 project.inside(f"cargo run -q{which} --bin {target.name} -- {asked.option}"),
-                f'the program explains how it is used: "{asked.prints}" is printed',
+                "the program explains how it is used in at least 2 lines",
                 Category.RUN,
                 80 - 8 * index,
                 evidence_at(tree, target.path, "fn main"),
-                exit_codes=(0, 1, 2),
                 timeout=SUITE_SECONDS,
             )
 

@@ -12,11 +12,10 @@ class Toolchain(Value):
 
 
 class Question(Value):
-    """Sources that match are of a program that answers to `option` with something that has `prints` in it."""
+    """Sources that match are of a program that answers to `option` with its usage."""
 
     pattern: str
     option: str
-    prints: str
 
 
 class RustTable(Value):
