@@ -142,7 +142,13 @@ def test_a_repository_of_the_time_before_modules_is_made_one(tmp_path: Path) -> 
     commands = [step.command for step in plan.steps]
     assert "[ -e go.mod ] || go mod init example.com/owner/name" in commands
     assert "-mod=mod" in plan.env["GOFLAGS"]
+    assert any("dated 2022-06-01; go mod tidy" in command for command in commands)
     assert "go test -count=1 ./..." in goals_of(GoEcosystem(), context)
+
+
+def test_lock_files_of_the_time_before_modules_are_kept_to(tmp_path: Path) -> None:
+    plan = plan_of(GoEcosystem(), context_of(tmp_path, {**OLD, "Gopkg.lock": ""}))
+    assert not any("dated" in step.command for step in plan.steps)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from importlib import resources
 
 from autoinstall.agents.rules.contract import Context, Plan, Step
 from autoinstall.agents.rules.ecosystems.go import toolchain
@@ -13,6 +14,15 @@ MAX_MODULES = 6
 """Modules that are set up: those that the targets work in, then the first of the rest."""
 
 _BUILD_SECONDS = 1800.0
+_TIDY = "go mod tidy -e || go mod tidy"
+_OLD_LOCKS = (
+    "Gopkg.lock",
+    "glide.lock",
+    "Godeps/Godeps.json",
+    "vendor/vendor.json",
+    "vendor/manifest",
+    "dependencies.tsv",
+)
 
 
 def make(context: Context, sandbox: Sandbox) -> Plan:
@@ -41,7 +51,12 @@ def _env(found: tuple[Module, ...], path: str) -> dict[str, str]:
 def _wanted(context: Context, found: tuple[Module, ...]) -> tuple[Module, ...]:
     text = " ".join(goal.command for goal in context.targets)
     named = [module for module in found if module.directory and f"cd {module.directory} " in text]
-    return tuple(dict.fromkeys((found[0], *named, *found)))[:MAX_MODULES]
+    others = [module for module in found if not module.helper]
+    return tuple(dict.fromkeys((found[0], *named, *others)))[:MAX_MODULES]
+
+
+def _dated() -> str:
+    return resources.files(__package__).joinpath("dated.sh").read_text(encoding="utf-8")
 
 
 def _module_steps(context: Context, module: Module) -> Iterator[Step]:
@@ -52,7 +67,15 @@ def _module_steps(context: Context, module: Module) -> Iterator[Step]:
             command=f"[ -e go.mod ] || go mod init {path}",
             why="The repository is of the time before modules: its import path makes it one",
         )
-        yield Step(command="go mod tidy -e || go mod tidy", why="What the sources and tests import", optional=True)
+        yield Step(command=_TIDY, why="What the sources and tests import", optional=True)
+        # Lock files of the time name commits, which `init` has taken over.
+        if context.tree.first(*_OLD_LOCKS) is None:
+            yield Step(
+                command=f"bash -c {shlex.quote(_dated())} dated {context.repository.commit_date.date()}; {_TIDY}",
+                why="Nothing pins the modules: releases of the commit's time are taken",
+                optional=True,
+                timeout=600,
+            )
     if not module.vendored:
         yield Step(
             command=module.inside("go mod download"),
