@@ -3,12 +3,17 @@
 import csv
 import re
 import shutil
+import sqlite3
+import threading
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL
 
 from autoinstall.errors import BadInput, InvalidList, UnusableDirectory
 from autoinstall.runtime import Runtime
@@ -130,3 +135,38 @@ def test_bad_lists_and_directories_are_said_before_anything_runs(
         run(make_runtime(), repositories, data=repositories / "below-a-file")
     assert issubclass(InvalidList, BadInput)
     assert provider.opened == []
+
+
+@pytest.mark.slow
+def test_a_database_that_is_locked_again_and_again_fails_no_repository(
+    make_runtime: MakeRuntime, repository: Path, tmp_path: Path, data: Path
+) -> None:
+    """Six at once, while somebody else writes to the server's SQLite database."""
+    names = [repository.with_name(f"copy{number}") for number in range(6)]
+    for name in names:
+        shutil.copytree(repository, name)
+    path = tmp_path / "many.csv"
+    path.write_text("url\n" + "\n".join(map(str, names)) + "\n")
+    over = threading.Event()
+    held: list[float] = []
+
+    def lock() -> None:
+        database = str(PREFECT_API_DATABASE_CONNECTION_URL.value()).rpartition("sqlite+aiosqlite:///")[2]
+        with closing(sqlite3.connect(database, isolation_level=None, timeout=30)) as connection:
+            while not over.wait(0.7):
+                connection.execute("BEGIN IMMEDIATE")
+                time.sleep(0.3)
+                connection.execute("ROLLBACK")
+                held.append(0.3)
+
+    thread = threading.Thread(target=lock)
+    thread.start()
+    try:
+        name, rows = run(make_runtime(), path, concurrency=6)
+    finally:
+        over.set()
+        thread.join()
+
+    assert len(held) > 3
+    assert (name, [row.outcome for row in rows]) == ("Completed", [Outcome.VERIFIED] * 6)
+    assert len(pd.read_parquet(data / "repositories")) == 6
