@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import docker.errors
+
 from autoinstall.errors import EngineFailed
 from autoinstall.liveness import is_dead
 from autoinstall.sandbox.boundary import engine_errors
@@ -162,7 +164,8 @@ class _Reaper:
     def _remove(self, reference: str) -> Iterator[str]:
         with self._noting(reference), engine_errors("remove an image"):
             if not self._dry_run:
-                self._api.remove_image(reference)
+                with contextlib.suppress(docker.errors.ImageNotFound):  # another process was faster
+                    self._api.remove_image(reference)
             yield reference
 
     def _is_leftover(

@@ -72,7 +72,7 @@ def test_a_go_of_the_commits_time(sandbox: Sandbox, pristine: WorkspaceSource) -
     ecosystem = GoEcosystem()
     context = _set_up(ecosystem, pristine, sandbox, 9)
     assert "go1.16.15" in sandbox.run("go version").output
-    suite, single = "cd go && go test -count=1 ./...", "cd go && go test -count=1 -v -run '^TestName$' ."
+    suite, single = "cd go && go test -count=1 -v ./...", "cd go && go test -count=1 -v -run '^TestName$' ."
     assert _unmet(ecosystem, context, sandbox, suite, single, "cd go && go vet ./...", "cd go && go mod verify") == []
 
 

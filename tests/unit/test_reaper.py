@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from docker import DockerClient
+from docker.errors import ImageNotFound
 
 from autoinstall.sandbox.labels import ENVIRONMENT_REPOSITORY, KIND, OURS, PROCESS, Kind, current_process
 from autoinstall.sandbox.reaper import reap
@@ -48,3 +49,15 @@ def test_images_that_a_registry_has_are_kept_for_a_while(listed: dict[str, Any],
     )
     report = reap(cast(DockerClient, SimpleNamespace(api=api)), tmp_path, workspace_days=14)
     assert list(report.images) == removed == ([listed["Id"]] if goes else [])
+
+
+def test_an_image_that_another_process_has_just_removed_is_no_failure(tmp_path: Path) -> None:
+    def gone(_: str) -> None:
+        raise ImageNotFound("No such image")
+
+    listed = image(20, Kind.ENVIRONMENT, GONE)
+    api = SimpleNamespace(
+        containers=lambda **_: [], networks=lambda **_: [], images=lambda **_: [listed], remove_image=gone
+    )
+    report = reap(cast(DockerClient, SimpleNamespace(api=api)), tmp_path, workspace_days=14)
+    assert report.failed == ()

@@ -28,12 +28,18 @@ MODULE = {
 def test_goals_cover_set_up_build_tests_vet_examples_and_programs(tmp_path: Path) -> None:
     goals = goals_of(GoEcosystem(), context_of(tmp_path, MODULE))
     assert {"go mod download", "go mod verify", "go build ./...", "go vet ./...", "go list ./..."} <= set(goals)
-    assert goals["go test -count=1 ./..."].min_pass_rate == 0.9
+    assert goals["go test -count=1 -v ./..."].min_pass_rate == 0.9
     assert '"--- PASS: TestName"' in goals["go test -count=1 -v -run '^TestName$' ."].description
     assert "go test -count=1 -v -run '^ExampleName$' ." in goals
     assert not any("ExampleSilent" in command for command in goals)
     assert "at least 2 lines" in goals["go run ./cmd/tool -h"].description
     assert any("-bench '^BenchmarkName$' -benchtime 1x" in command for command in goals)
+
+
+def test_a_large_suite_is_counted_by_packages(tmp_path: Path) -> None:
+    many = "package name\n" + "".join(f"func TestMany{number}(t *testing.T) {{}}\n" for number in range(401))
+    goals = goals_of(GoEcosystem(), context_of(tmp_path, {**MODULE, "many_test.go": many}))
+    assert "go test -count=1 ./..." in goals
 
 
 def test_single_tests_are_taken_where_nothing_outside_is_reached_for(tmp_path: Path) -> None:
@@ -143,7 +149,7 @@ def test_a_repository_of_the_time_before_modules_is_made_one(tmp_path: Path) -> 
     assert "[ -e go.mod ] || go mod init example.com/owner/name" in commands
     assert "-mod=mod" in plan.env["GOFLAGS"]
     assert any("dated 2022-06-01; go mod tidy" in command for command in commands)
-    assert "go test -count=1 ./..." in goals_of(GoEcosystem(), context)
+    assert "go test -count=1 -v ./..." in goals_of(GoEcosystem(), context)
 
 
 def test_lock_files_of_the_time_before_modules_are_kept_to(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Maven projects: POMs, JDKs, goals, plans and remedies."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ PROJECT = {
 
 def test_goals(tmp_path: Path) -> None:
     goals = goals_of(MavenEcosystem(), context_of(tmp_path, PROJECT))
-    assert {"mvn -B -ntp compile", "mvn -B -ntp package -DskipTests", "mvn -B -ntp checkstyle:checkstyle"} <= set(goals)
+    assert {"mvn -B -ntp compile", "mvn -B -ntp package -DskipTests", "mvn -B -ntp validate"} <= set(goals)
+    assert any("checkstyle:check -Dcheckstyle.failOnViolation=false" in command for command in goals)
     assert goals["mvn -B -ntp test -Dmaven.test.failure.ignore=true"].min_pass_rate == 0.9
     single = [command for command in goals if "-Dtest=" in command]
     assert "-Dtest=MainTest" in single[0]
@@ -115,6 +117,12 @@ def test_a_newer_maven_comes_out_of_mavens_own_repository(tmp_path: Path, wrappe
     assert ("org.apache.maven:apache-maven:3.9.6:zip:bin" in _steps(tmp_path, files)[0]) is taken
 
 
+def test_projects_of_a_later_time_expect_a_later_maven(tmp_path: Path) -> None:
+    context = context_of(tmp_path, PROJECT, when=datetime(2026, 1, 1, tzinfo=UTC))
+    steps = plan_of(MavenEcosystem(), context, {LOOK_UP: PRESENT}).steps
+    assert any("org.apache.maven:apache-maven:3.9.9:zip:bin" in step.command for step in steps)
+
+
 def test_what_is_no_project(tmp_path: Path) -> None:
     written(tmp_path, {"pom.xml": "<html/>", "a/pom.xml": "not xml", "src/test/resources/pom.xml": POM})
     assert not MavenEcosystem().detect(Tree(tmp_path))
@@ -129,6 +137,8 @@ def test_entities_are_not_followed(tmp_path: Path) -> None:
     ("output", "key", "remedy"),
     [
         ("[ERROR] Source option 5 is no longer supported. Use 7 or later.", "source-level:7", "compiler.source>7<"),
+        ("Detected Maven Version: 3.8.7 is not in the allowed range [3.9,).", "newer", "apache-maven:3.9.9:zip:bin"),
+        ("The plugin a:b:0.18 requires Maven version 3.9 ->", "newer", "/opt/maven"),
         ("Detected JDK version 17 is not in the allowed range [1.8,9)", "enforcer", "enforcer.skip"),
         ("toolchain types:\n[ERROR] jdk [ version='1.8' ]", "toolchain:1.8", "'1.8'"),
         ("java.lang.reflect.InaccessibleObjectException: Unable to make", "closed-modules", "--add-opens"),

@@ -12,6 +12,9 @@ from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
 
 MAX_GOAL_MODULES = 3
+MAX_LISTED = 400
+"""Test functions up to which a run of the whole suite names each of them: more would not be kept of the output."""
+
 MAX_PACKAGES = 4
 """Packages, single tests and programs of one module that become goals."""
 
@@ -48,7 +51,8 @@ def _of_module(context: Context, module: Module) -> Iterator[Candidate]:
         return
     path = module.path or import_path(tree, context.repository.url)
     where = evidence_at(tree, module.manifest, "module") if module.declared else evidence_at(tree, files[0], "package")
-    yield from _whole(module, path, where, vetted=_in_ci(context, "go vet"), tested=bool(tests))
+    yield from _suite(tree, module, tests, where)
+    yield from _whole(module, path, where, vetted=_in_ci(context, "go vet"))
     yield from _tests(tree, module, tests)
     yield from _samples(tree, module, tests)
     yield from _programs(tree, module, files)
@@ -73,10 +77,12 @@ def _of_module(context: Context, module: Module) -> Iterator[Candidate]:
         )
 
 
-def _whole(module: Module, path: str, where: Evidence, *, vetted: bool, tested: bool) -> Iterator[Candidate]:
-    if tested:
+def _suite(tree: Tree, module: Module, tests: list[str], where: Evidence) -> Iterator[Candidate]:
+    """All tests: by name where there are not too many, since a package fails as a whole for one of them."""
+    count = sum(len(_TEST.findall(tree.read(path))) for path in tests)
+    if tests:
         yield candidate(
-            module.inside("go test -count=1 ./..."),
+            module.inside(f"go test -count=1 {'-v ' if count <= MAX_LISTED else ''}./..."),
             "runs the tests of all packages; at least 90% of the tests pass",
             Category.TEST,
             96,
@@ -85,6 +91,9 @@ def _whole(module: Module, path: str, where: Evidence, *, vetted: bool, tested: 
             rate=MOST_TESTS,
             timeout=SUITE_SECONDS,
         )
+
+
+def _whole(module: Module, path: str, where: Evidence, *, vetted: bool) -> Iterator[Candidate]:
     yield candidate(
         module.inside("go build ./..."),
         f"compiles all packages of {path} and reports no error",

@@ -1,5 +1,7 @@
 """The table knowledge/maven.toml, typed."""
 
+from datetime import date
+
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.values import Value
 
@@ -12,9 +14,12 @@ class Jdk(Value):
 
 
 class Options(Value):
-    """`always`: of every call of Maven."""
+    """`always`: of every call; `newer`: the Maven of commits from `newer_from` on; `fetcher`: the plugin for it."""
 
     always: str
+    newer: str
+    newer_from: date
+    fetcher: str
 
 
 class Checker(Value):

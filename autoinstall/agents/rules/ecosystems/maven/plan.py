@@ -111,20 +111,22 @@ def _tools(jdk: int, reason: str, present: Present) -> Iterator[Step]:
 
 
 def _own_maven(context: Context, project: Project) -> Iterator[Step]:
-    """A Maven of the line that the project insists on, out of Maven's own repository, where Debian's is older."""
+    """The Maven that the project insists on, or that projects of its time expect, out of Maven's own repository."""
     wrapper = context.tree.read(".mvn/wrapper/maven-wrapper.properties")
     asked = re.search(r"apache-maven-(\d+\.\d+\.\d+)-bin", wrapper)
-    version = asked[1] if asked else project.root.maven
+    options = knowledge().options
+    expected = options.newer if context.repository.commit_date.date() >= options.newer_from else ""
+    version = (asked[1] if asked else "") or project.root.maven or expected
     match = re.match(r"(\d+)\.(\d+)", version)
     if not match or (int(match[1]), int(match[2])) < (3, 9):
         return
-    version = version if version.count(".") == 2 else f"{match[1]}.{match[2]}.9"
-    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+    if version.count(".") != 2:
+        version = options.newer
     artifact = f"org.apache.maven:apache-maven:{version}:zip:bin"
-    unpack = f"{plugin}:unpack -Dartifact={artifact} -DoutputDirectory=/opt"
+    unpack = f"{options.fetcher}:unpack -Dartifact={artifact} -DoutputDirectory=/opt"
     yield Step(
         command=f"cd / && {mvn(unpack)} && rm -rf {HOME} && mv /opt/apache-maven-{version} {HOME} && {HOME}/bin/mvn -v",
-        why=f"Maven {version} is what the project is built with; Debian's is older",
+        why=f"Maven {version} is what the project, or its time, is built with; the suite's may be older",
         optional=True,
         timeout=600,
     )
