@@ -69,23 +69,15 @@ def _unmet(ecosystem: Ecosystem, context: Context, sandbox: Sandbox, *commands: 
 
 
 def test_a_go_of_the_commits_time(sandbox: Sandbox, pristine: WorkspaceSource) -> None:
-    ecosystem = GoEcosystem()
-    context = _set_up(ecosystem, pristine, sandbox, 9)
+    context = _set_up(GoEcosystem(), pristine, sandbox, 1)
     assert "go1.16.15" in sandbox.run("go version").output
-    suite, single = "cd go && go test -count=1 -v ./...", "cd go && go test -count=1 -v -run '^TestName$' ."
-    assert _unmet(ecosystem, context, sandbox, suite, single, "cd go && go vet ./...", "cd go && go mod verify") == []
+    assert _unmet(GoEcosystem(), context, sandbox, "cd go && go test -count=1 -v ./...") == []
 
 
 def test_a_rust_that_passes_over_a_pin_of_rustup(sandbox: Sandbox, pristine: WorkspaceSource) -> None:
-    ecosystem = RustEcosystem()
-    context = _set_up(ecosystem, pristine, sandbox, 9)
-    commands = (
-        "cargo test --no-fail-fast",
-        "cargo test --doc",
-        "cargo clippy --all-targets",
-        "cargo fmt --all -- --check",
-    )
-    assert _unmet(ecosystem, context, sandbox, *(f"cd rust && {command}" for command in commands)) == []
+    context = _set_up(RustEcosystem(), pristine, sandbox, 1)
+    commands = ("cd rust && cargo test --no-fail-fast", "cd rust && cargo clippy --all-targets")
+    assert _unmet(RustEcosystem(), context, sandbox, *commands) == []
 
 
 def test_a_jdk_with_maven_that_knows_the_bundle(
