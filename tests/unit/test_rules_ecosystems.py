@@ -14,6 +14,7 @@ from autoinstall.agents.rules import knowledge
 from autoinstall.agents.rules.contract import Context, Ecosystem
 from autoinstall.agents.rules.ecosystems import all_ecosystems
 from autoinstall.agents.rules.ecosystems.c import CEcosystem
+from autoinstall.agents.rules.ecosystems.c.cmake import configure_command
 from autoinstall.agents.rules.ecosystems.c.programs import question
 from autoinstall.agents.rules.ecosystems.make import MakeEcosystem
 from autoinstall.agents.rules.ecosystems.shell import ShellEcosystem
@@ -120,6 +121,27 @@ def test_evidence_decides_where_targets_do_not(tmp_path: Path) -> None:
 def test_a_tracked_build_directory_is_left_alone(tmp_path: Path) -> None:
     goals = _goals(CEcosystem(), _context(tmp_path, {"CMakeLists.txt": "project(x C)\n", "build/notes.txt": "x"}))
     assert "cmake --build _build -j 2" in goals
+
+
+@pytest.mark.parametrize(
+    ("options", "switched_on"),
+    [
+        (
+            'option(ENABLE_SSL "TLS" OFF)\noption(ENABLE_SSL_TESTS "With TLS" OFF)\noption(ENABLE_ASYNC_TESTS "" OFF)',
+            [],
+        ),
+        ('option(ENABLE_SSL "TLS" ON)\noption(ENABLE_SSL_TESTS "With TLS" OFF)', ["ENABLE_SSL_TESTS"]),
+        ('option(YAML_CPP_BUILD_TESTS "Tests" OFF)', ["YAML_CPP_BUILD_TESTS"]),
+        ('option(YC_BuildTests "Tests" OFF)\noption(YC_Install "" ON)', ["YC_BuildTests"]),
+        ('option(BUILD_UNIT_TESTS "Tests" OFF)\noption(BUILD_GPU_TESTS "" OFF)', ["BUILD_UNIT_TESTS"]),
+    ],
+)
+def test_tests_are_switched_on_where_what_they_are_about_is_built(
+    tmp_path: Path, options: str, switched_on: list[str]
+) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(f"project(yaml-cpp CXX)\n{options}\n")
+    command = configure_command(Tree(tmp_path))
+    assert re.findall(r"-D(\w+)=ON", command) == switched_on
 
 
 def test_cmake_beside_a_makefile_is_not_the_main_build(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from autoinstall.agents.rules.contract import Candidate, Step
 from autoinstall.agents.rules.ecosystems.c.programs import STAGE, question
@@ -19,6 +20,11 @@ _TEST_OPTION = re.compile(r"(?i)tests?(?:ing)?\b|_tests?_|unit_?tests?|build_tes
 _UNWANTED_OPTION = re.compile(
     r"(?i)bench|fuzz|cover|perf|install|disable|(?:^|_)no_|skip|exclude|cuda|online|network|valgrind|only|system|werror"
 )
+_ABOUT_TESTS = frozenset(
+    "test tests testing unit unittest unittests build builds enable enabled with run make use all own on internal".split()
+)
+"""Words of options that switch tests on; any other is a feature that those tests are about."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _REGISTERS = re.compile(
     r"(?i)\b(?:add_test|gtest_discover_tests|gtest_add_tests|catch_discover_tests|doctest_discover_tests)\s*\("
 )
@@ -190,13 +196,31 @@ def configure_command(tree: Tree) -> str:
     """Configures with the project's own test options switched on."""
     options: dict[str, None] = {}
     root = tree.read(_root(tree) or "")
-    for name, default in _OPTION.findall(root):
-        on = default.upper() in ("ON", "TRUE", "1", "YES")
-        if _TEST_OPTION.search(name) and not _UNWANTED_OPTION.search(name) and not on:
+    declared = {name: default.upper() in ("ON", "TRUE", "1", "YES") for name, default in _OPTION.findall(root)}
+    for name, on in declared.items():
+        if (
+            _TEST_OPTION.search(name)
+            and not _UNWANTED_OPTION.search(name)
+            and not on
+            and _can_be_built(name, declared, root)
+        ):
             options[name] = None
     if "BUILD_TESTING" in root or re.search(r"(?i)include\s*\(\s*CTest", root):
         options["BUILD_TESTING"] = None
     return " ".join([f"cmake -S {_source(tree)} -B {build_directory(tree)}", *(f"-D{name}=ON" for name in options)])
+
+
+def _can_be_built(test_option: str, declared: Mapping[str, bool], root: str) -> bool:
+    """Whether all that the tests of an option are about is built: those of a feature need the feature."""
+    project = re.search(r"(?im)^\s*project\s*\(\s*([\w.+-]+)", root)
+    names = {word.lower() for word in _WORD.findall(project[1] if project else "")}
+    first = Counter(_WORD.findall(name)[0].lower() for name in declared)
+    words = [word.lower() for word in _WORD.findall(test_option)]
+    if first[words[0]] > 1:  # the project's own prefix
+        words = words[1:]
+    features = [word for word in words if word not in _ABOUT_TESTS | names]
+    built = {word.lower() for name, on in declared.items() if on for word in _WORD.findall(name)}
+    return set(features) <= built
 
 
 def _root(tree: Tree) -> str | None:
