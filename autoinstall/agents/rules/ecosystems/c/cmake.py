@@ -20,9 +20,10 @@ _TEST_OPTION = re.compile(r"(?i)tests?(?:ing)?\b|_tests?_|unit_?tests?|build_tes
 _UNWANTED_OPTION = re.compile(
     r"(?i)bench|fuzz|cover|perf|install|disable|(?:^|_)no_|skip|exclude|cuda|online|network|valgrind|only|system|werror"
 )
-_ABOUT_TESTS = frozenset(
-    "test tests testing unit unittest unittests build builds enable enabled with run make use all own on internal".split()
-)
+_ABOUT_TESTS = {
+    *("test", "tests", "testing", "unit", "unittest", "unittests", "build", "builds", "run", "make", "use"),
+    *("enable", "enabled", "with", "all", "own", "on", "internal"),
+}
 """Words of options that switch tests on; any other is a feature that those tests are about."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _REGISTERS = re.compile(
