@@ -152,6 +152,9 @@ def test_a_declared_mock_may_be_configuration_of_npm(sandbox: ScriptedSandbox, c
         ("GOFLAGS", "-count=1 -mod=mod -vet=off", False),
         ("GOFLAGS", "-run=TestOne", True),
         ("RUSTC_WRAPPER", "/opt/wrapper", True),
+        ("MAVEN_ARGS", "-B -DskipTests", True),
+        ("MAVEN_OPTS", "-Xmx2g", False),
+        ("JAVA_TOOL_OPTIONS", "-javaagent:/opt/a.jar", True),
         ("DATABASE_URL", "sqlite://", False),
     ],
 )

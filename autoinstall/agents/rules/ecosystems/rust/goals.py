@@ -126,7 +126,8 @@ def _of_package(tree: Tree, project: Project, package: Package) -> Iterator[Cand
         )
     if package.lib:
         yield from _library(tree, project, package, which, where)
-    for target in _plain(tree, package.tests):
+    # A file without tests of its own is what the others share.
+    for target in _plain(tree, tuple(item for item in package.tests if _UNIT.search(tree.read(item.path)))):
         yield candidate(
             project.inside(f"cargo test{which} --test {target.name}"),
             "runs the tests of one file; at least 90% of the tests pass",
