@@ -7,6 +7,7 @@ import pytest
 from autoinstall.agents.rules.ecosystems.rust import RustEcosystem
 from autoinstall.agents.rules.ecosystems.rust.flags import selection
 from autoinstall.agents.rules.ecosystems.rust.manifests import project_of
+from autoinstall.agents.rules.ecosystems.rust.plan import LOOK_UP
 from autoinstall.agents.rules.repairs.missing import Kind, Missing, missing_things
 from autoinstall.tree import Tree
 from tests.conftest import written
@@ -115,10 +116,11 @@ def test_rust_comes_from_debian_and_pins_of_rustup_are_passed_over(tmp_path: Pat
 
 
 def test_a_rust_that_is_there_is_used(tmp_path: Path) -> None:
-    answer = {'printf "path %s\\n" "$PATH"; cargo --version 2>/dev/null; true': "path /usr/bin\ncargo 1.80.0 (x)"}
+    answer = {LOOK_UP: "path /usr/bin\ncargo 1.80.0 (x)\nrustup stable-x86_64-unknown-linux-gnu\n"}
     plan = plan_of(RustEcosystem(), context_of(tmp_path, PACKAGE), answer)
     assert plan.steps[0].command == "cargo fetch"
     assert plan.env["PATH"] == "/root/.cargo/bin:/usr/bin"
+    assert plan.env["RUSTUP_TOOLCHAIN"] == "stable-x86_64-unknown-linux-gnu"
 
 
 @pytest.mark.parametrize(

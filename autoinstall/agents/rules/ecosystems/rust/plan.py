@@ -1,5 +1,6 @@
 """The set-up of a Rust project."""
 
+import re
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Context, Plan, Step
@@ -11,7 +12,10 @@ from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.sandbox.contract import Sandbox
 
 _BUILD_SECONDS = 2400.0
-_LOOK_UP = 'printf "path %s\\n" "$PATH"; cargo --version 2>/dev/null; true'
+LOOK_UP = (
+    'cd /; printf "path %s\\n" "$PATH"; cargo --version 2>/dev/null; '
+    'rustup toolchain list 2>/dev/null | sed -nE "s/^(\\S+).*/rustup \\1/p" | head -n 1; true'
+)
 
 
 def make(context: Context, sandbox: Sandbox) -> Plan:
@@ -19,13 +23,16 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
     project = project_of(context.tree)
     if project is None:
         return Plan(steps=(), exhausted=True)
-    output = sandbox.run(_LOOK_UP, timeout=30).output
+    output = sandbox.run(LOOK_UP, timeout=30).output
     steps = [] if "\ncargo " in output else list(_toolchain(context.attempt))
     if context.tree.has(".gitmodules"):
         steps.append(SUBMODULES)
     steps += _build(context, project)
-    path = output.partition("path ")[2].partition("\n")[0].strip()
-    env = {**knowledge().env, "PATH": f"/root/.cargo/bin:{path}"} if path else dict(knowledge().env)
+    env = dict(knowledge().env)
+    if path := re.search(r"(?m)^path (.+)$", output):
+        env["PATH"] = f"/root/.cargo/bin:{path[1].strip()}"
+    if installed := re.search(r"(?m)^rustup (\S+)$", output):
+        env["RUSTUP_TOOLCHAIN"] = installed[1]  # else a pin would make rustup download another
     return Plan(steps=tuple(steps), env=env, exhausted=context.attempt >= 2)
 
 
