@@ -33,6 +33,8 @@ class Owners:
         """Why nobody trustworthy owns a script; empty where somebody does."""
         if any(marker.encode() in script.content[:2048] for marker in integrity_table().generated):
             return ""
+        if hashlib.sha256(script.content).hexdigest() in integrity_table().known_programs.values():
+            return ""
         complaint: str | None = None
         for owner in (self._node, self._python):
             found = owner(script)

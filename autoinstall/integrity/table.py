@@ -45,6 +45,7 @@ class IntegrityTable(_Group):
     environment: EnvironmentTable
     known_pth: PathFileTable
     known_modules: frozenset[str]
+    known_programs: dict[str, str]
 
 
 @cache

@@ -210,6 +210,17 @@ def test_a_debian_script(sandbox: ScriptedSandbox, check: Check) -> None:
     assert check().tampered
 
 
+def test_a_program_that_is_known_by_its_content(
+    sandbox: ScriptedSandbox, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.files["/usr/bin/pytest"] = File(b"#!/bin/sh\n", executable=True)
+    assert check().tampered
+    known = {"its launcher": hashlib.sha256(b"#!/bin/sh\n").hexdigest()}
+    table = integrity_table().model_copy(update={"known_programs": known})
+    monkeypatch.setattr("autoinstall.integrity.owners.integrity_table", lambda: table)
+    assert check().tampered == ()
+
+
 def test_a_large_binary_is_not_read_in_full(sandbox: ScriptedSandbox) -> None:
     sandbox.files["/opt/bin/x"] = File(b"\x7fELF" + bytes(2**20), executable=True)
     entry = Files(sandbox).entry("/opt/bin/x")

@@ -114,7 +114,7 @@ def test_a_level_that_the_jdk_no_longer_compiles_for_is_raised_outside_of_the_ch
 )
 def test_a_newer_maven_comes_out_of_mavens_own_repository(tmp_path: Path, wrapper: str, taken: bool) -> None:
     files = {**PROJECT, ".mvn/wrapper/maven-wrapper.properties": f"distributionUrl=https://repo.example/{wrapper}\n"}
-    assert ("org.apache.maven:apache-maven:3.9.6:zip:bin" in _steps(tmp_path, files)[0]) is taken
+    assert ("org.apache.maven:apache-maven:3.9.9:zip:bin" in _steps(tmp_path, files)[0]) is taken
 
 
 def test_projects_of_a_later_time_expect_a_later_maven(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from autoinstall.values import Value
 HOME = "/opt/maven"
 SETTINGS = "/root/.m2/settings.xml"
 _BUILD_SECONDS = 2400.0
+_SUITES_MAVEN = 8
+"""The line 3.8 is the newest that every suite has."""
 LOOK_UP = (
     'printf "path %s\\n" "$PATH"; printf "architecture %s\\n" "$(dpkg --print-architecture)"; '
     'printf "javac "; javac -version 2>&1 | tail -n 1; printf "maven "; mvn -v 2>&1 | head -n 1; '
@@ -116,17 +118,15 @@ def _own_maven(context: Context, project: Project) -> Iterator[Step]:
     asked = re.search(r"apache-maven-(\d+\.\d+\.\d+)-bin", wrapper)
     options = knowledge().options
     expected = options.newer if context.repository.commit_date.date() >= options.newer_from else ""
-    version = (asked[1] if asked else "") or project.root.maven or expected
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if not match or (int(match[1]), int(match[2])) < (3, 9):
+    match = re.match(r"3\.(\d+)", (asked[1] if asked else "") or project.root.maven or expected)
+    if not match or int(match[1]) <= _SUITES_MAVEN:
         return
-    if version.count(".") != 2:
-        version = options.newer
-    artifact = f"org.apache.maven:apache-maven:{version}:zip:bin"
+    artifact = f"org.apache.maven:apache-maven:{options.newer}:zip:bin"
     unpack = f"{options.fetcher}:unpack -Dartifact={artifact} -DoutputDirectory=/opt"
+    move = f"rm -rf {HOME} && mv /opt/apache-maven-{options.newer} {HOME}"
     yield Step(
-        command=f"cd / && {mvn(unpack)} && rm -rf {HOME} && mv /opt/apache-maven-{version} {HOME} && {HOME}/bin/mvn -v",
-        why=f"Maven {version} is what the project, or its time, is built with; the suite's may be older",
+        command=f"cd / && {mvn(unpack)} && {move} && {HOME}/bin/mvn -v",
+        why=f"Maven {match[0]} is what the project, or its time, is built with; the suite's may be older",
         optional=True,
         timeout=600,
     )
