@@ -3,7 +3,7 @@ directories. Prefect is looked at by `flows.examination`."""
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException
 
+from autoinstall.agents.rules.registries import silent
 from autoinstall.datasets.store import store_of
 from autoinstall.errors import AutoinstallError
 from autoinstall.models.probe import probe
@@ -274,8 +275,21 @@ def network(settings: Settings, provider: SandboxProvider, base: Snapshot) -> It
                     yield Check(name=name, status=Status.OK, detail=detail)
                 else:
                     yield unreachable(name, redact(result.output), setting, settings)
+            yield registries(silent(sandbox))
     except AutoinstallError as error:
         yield Check.failed("network", error)
+
+
+def registries(names: Sequence[str]) -> Check:
+    """Of the languages' registries, those that do not answer: a run goes on without them, where Debian serves."""
+    if not names:
+        return Check(name="network: registries", status=Status.OK, detail="those of all languages answer")
+    return Check(
+        name="network: registries",
+        status=Status.WARN,
+        detail=f"no answer from {', '.join(names)}",
+        hint="Repositories that need packages of theirs that Debian does not have are given up at once.",
+    )
 
 
 def unreachable(name: str, output: str, setting: str, settings: Settings) -> Check:

@@ -13,7 +13,8 @@
     │   ├── EmptyRepository      no commit at all
     │   ├── NothingToSetUp       no code that anything could be set up for on this platform
     │   │   ├── NeedsGpu         … without a GPU, which no sandbox has
-    │   │   └── UnsupportedArch  … on this machine's processor: it is for another
+    │   │   ├── UnsupportedArch  … on this machine's processor: it is for another
+    │   │   └── RegistryUnreachable  … without a package registry that does not answer from here
     │   └── BadProposal          the goal-setter could not produce ten usable goals
     ├── Infrastructure           ours or the host's fault: retried, never charged to an agent (exit 4)
     │   ├── CloneTimeout         the remote stalled past the deadline
@@ -123,6 +124,10 @@ class NeedsGpu(NothingToSetUp):
 
 class UnsupportedArch(NothingToSetUp):
     code = "unsupported_arch"
+
+
+class RegistryUnreachable(NothingToSetUp):
+    code = "registry_unreachable"
 
 
 class BadProposal(RepositoryError):

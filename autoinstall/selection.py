@@ -27,7 +27,7 @@ _FILTERS = re.compile(
     r"^(?:-k|-t|-R|--grep|--filter|-g|--testNamePattern|--testPathPattern|-run|--tests?|--only"
     r"|--package|--lib|--doc|--bins?|--examples?|-pl|--projects|-Dtest)(?:=|$)"
 )
-_ONE_FILE = re.compile(r"::|\.(?:py|js|jsx|ts|tsx|mjs|cjs|go|rs|c|cc|cpp|rb|php|t|bats|sh)$")
+_ONE_FILE = re.compile(r"::|\.(?:py|js|jsx|ts|tsx|mjs|cjs|go|rs|c|cc|cpp|rb|php|lua|t|bats|sh)$")
 _PART = re.compile(r"^(?!-)(?!\.?/?(?:tests?|specs?|t|src|unittests?|testing|\.\.\.)/?$)\S+/\S+$")
 
 
@@ -97,7 +97,9 @@ def breadth(goal: Goal) -> int:
     if any(word in _SHALLOW for word in words):
         return 0
     if goal.category is Category.TEST and any(
-        _FILTERS.match(word) or _ONE_FILE.search(word) or _PART.match(word) for word in words
+        _FILTERS.match(word) or _ONE_FILE.search(word) or _PART.match(word)
+        for word in words
+        if not word.startswith("--bootstrap=")
     ):
         return 1
     return 2

@@ -17,7 +17,7 @@ from autoinstall.agents.rules.fillers import fillers
 from autoinstall.agents.rules.scope import out_of_scope
 from autoinstall.agents.rules.servers import server_goals
 from autoinstall.agents.rules.trajectory import Recorder
-from autoinstall.errors import BadProposal, NothingToSetUp
+from autoinstall.errors import BadProposal, NothingToSetUp, RegistryUnreachable
 from autoinstall.proposals import check_goal
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
@@ -116,7 +116,13 @@ class RulesGoalSetter:
         shares = source_shares(context.tree, detected)
         for ecosystem in detected:
             share = shares[ecosystem.name]
-            for candidate in ecosystem.candidates(context, sandbox):
+            try:
+                candidates = list(ecosystem.candidates(context, sandbox))
+            except RegistryUnreachable:
+                if share == max(shares.values()):
+                    raise
+                continue  # what the project mostly is may do without it
+            for candidate in candidates:
                 yield candidate.model_copy(update={"weight": round(candidate.weight * (0.4 + 0.6 * share))})
 
 

@@ -1,7 +1,7 @@
 """The installer that needs no model: plan, run, repair, run the targets, repair again."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from autoinstall.agents.contract import NO_JOURNAL, Assignment, Journal, Judge
 from autoinstall.agents.rules.contract import Context, Ecosystem, Plan, Repairer, Step
@@ -10,11 +10,13 @@ from autoinstall.agents.rules.evidence import collect
 from autoinstall.agents.rules.evidence.classify import unwrap
 from autoinstall.agents.rules.evidence.script import split_chain, words
 from autoinstall.agents.rules.goal_setter import source_shares
+from autoinstall.agents.rules.registries import answers, unreachable
 from autoinstall.agents.rules.repairing import Failure, Workshop
 from autoinstall.agents.rules.repairs import all_repairers
+from autoinstall.agents.rules.repairs.modules import missing_modules
 from autoinstall.agents.rules.system_packages import system_packages_step
 from autoinstall.agents.rules.trajectory import Recorder, RecordingSandbox
-from autoinstall.errors import BudgetExhausted, ServiceNotReady
+from autoinstall.errors import BudgetExhausted, RegistryUnreachable, ServiceNotReady
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
@@ -81,20 +83,26 @@ class RulesInstaller:
         command_seconds = assignment.limits.command_seconds or self._limits.command_seconds
         shop = Workshop(context, recording, self._repairers, deadline=time.monotonic() + seconds, limit=command_seconds)
         started = time.monotonic()
-        exhausted = True
+        exhausted, code = True, ""
         try:
             plans = self._plans(context, recording)
-            exhausted = all(plan.exhausted for plan in plans)
+            exhausted = all(plan.exhausted for plan in plans.values())
             self._carry_out(context, plans, shop, recording)
             stop, summary = self._satisfy(assignment.targets, shop)
             if stop is StopReason.DONE:
                 shop.run(_RESTORE)
+            else:
+                check_reach(context.tree, shop.unmet.values(), recording)
         except BudgetExhausted as error:
             stop, summary = StopReason.BUDGET, error.message
+        except RegistryUnreachable as error:
+            # Trying again would not make it answer.
+            stop, summary, code, exhausted = StopReason.GAVE_UP, error.message, error.code, True
         recorder.call("submit", {"result": stop.value}, summary)
         return SetupReport(
             stop=stop,
             summary=summary,
+            code=code,
             recipe=recording.recipe,
             mocks=tuple(shop.mocks),
             lessons=tuple(shop.lessons),
@@ -104,36 +112,54 @@ class RulesInstaller:
             usage=Usage(seconds=time.monotonic() - started, steps=recorder.steps),
         )
 
-    def _plans(self, context: Context, sandbox: RecordingSandbox) -> list[Plan]:
+    def _plans(self, context: Context, sandbox: RecordingSandbox) -> dict[str, Plan]:
+        """By ecosystem. Raises RegistryUnreachable where that of the main one cannot be made without its registry."""
         detected = [ecosystem for ecosystem in self._ecosystems if ecosystem.detect(context.tree)]
-        needed = relevant(context, detected)
-        return [ecosystem.plan(context, sandbox) for ecosystem in needed]
+        plans: dict[str, Plan] = {}
+        for index, ecosystem in enumerate(relevant(context, detected)):
+            try:
+                plans[ecosystem.name] = ecosystem.plan(context, sandbox)
+            except RegistryUnreachable:
+                if index == 0:
+                    raise
+        return plans
 
-    def _carry_out(self, context: Context, plans: Iterable[Plan], shop: "Workshop", sandbox: RecordingSandbox) -> None:
-        """Every plan in turn; a step that must not fail and does ends its own plan only."""
+    def _carry_out(
+        self, context: Context, plans: Mapping[str, Plan], shop: "Workshop", sandbox: RecordingSandbox
+    ) -> None:
+        """Every plan in turn; a step that must not fail and does ends its own plan only.
+
+        Raises:
+            RegistryUnreachable: such a step of the first plan needs the ecosystem's registry, which does not answer.
+        """
         packages = system_packages_step(context)
         if packages:
             shop.run(packages)
-        for plan in plans:
+        for index, (ecosystem, plan) in enumerate(plans.items()):
             for name, value in plan.env.items():
                 sandbox.set_env(name, _joined(value, sandbox.recipe.env.get(name, "")) if name == "PATH" else value)
             for mock in plan.mocks:
                 shop.declare(mock)
             for step in plan.steps:
-                if not self._step(step, shop) and not step.optional:
-                    shop.learn(f"step failed: {step.command[:160]}")
-                    break
+                if self._step(step, shop, ecosystem) or step.optional:
+                    continue
+                shop.learn(f"step failed: {step.command[:160]}")
+                if index == 0 and shop.silent == ecosystem:
+                    raise unreachable(ecosystem, [f"what `{step.command[:120]}` fetches"])
+                break
             for service in plan.services:
                 try:
                     sandbox.start_service(service)
                 except ServiceNotReady as error:
                     shop.learn(f"service {service.name} did not start: {error.message[:160]}")
 
-    def _step(self, step: Step, shop: "Workshop") -> bool:
+    def _step(self, step: Step, shop: "Workshop", ecosystem: str) -> bool:
         result = shop.run(step)
         if result.exit_code == 0:
             return True
-        result = shop.repair(Failure(step=step, result=result), rerun=shop.run, accept=_succeeded, limit=MAX_REPAIRS)
+        if not shop.is_silent(ecosystem, result):
+            failure = Failure(step=step, result=result)
+            result = shop.repair(failure, rerun=shop.run, accept=_succeeded, limit=MAX_REPAIRS)
         if result.exit_code == 0:
             return True
         for command in step.fallback:
@@ -177,7 +203,26 @@ class RulesInstaller:
             failure = Failure(step=step, result=result, is_target=True)
             result = shop.repair(failure, rerun=shop.run, accept=accept, limit=MAX_REPAIRS)
         judgement = self._judge.judge(goal, result)
-        return "" if judgement.verdict is Verdict.MATCHES else judgement.reason
+        if judgement.verdict is Verdict.MATCHES:
+            shop.unmet.pop(goal.command, None)
+            return ""
+        shop.unmet[goal.command] = result
+        return judgement.reason
+
+
+def check_reach(tree: Tree, results: Iterable[CommandResult], sandbox: Sandbox) -> None:
+    """Whether what is missing in the end is what a registry has that does not answer.
+
+    Raises:
+        RegistryUnreachable: it is; what Debian has was put in by the repairs before.
+    """
+    missing: dict[str, dict[str, None]] = {}
+    for result in results:
+        for module in missing_modules(result.output, tree):
+            missing.setdefault(module.language, {})[module.name] = None
+    for language, names in missing.items():
+        if not answers(language, sandbox):
+            raise unreachable(language, list(names))
 
 
 def relevant(context: Context, detected: Sequence[Ecosystem]) -> list[Ecosystem]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from autoinstall.agents.rules.contract import Context, Repair, Repairer, Step
+from autoinstall.agents.rules.registries import answers, is_network_failure
 from autoinstall.agents.rules.trajectory import RecordingSandbox
 from autoinstall.errors import BudgetExhausted, ServiceNotReady
 from autoinstall.values import CommandResult, Mock, Value
@@ -56,6 +57,10 @@ class Workshop:
         self.mocks: list[Mock] = []
         self.lessons: list[str] = []
         self.looped = False
+        self.unmet: dict[str, CommandResult] = {}
+        """Targets that do not match, with what they last gave."""
+        self.silent = ""
+        """The ecosystem whose registry was asked and did not answer."""
 
     def run(self, step: Step) -> CommandResult:
         """Run the step's command.
@@ -65,6 +70,12 @@ class Workshop:
         """
         timeout = min(step.timeout or self._limit, self._left())
         return self._sandbox.because(step.why).run(step.command, timeout=timeout)
+
+    def is_silent(self, ecosystem: str, failure: CommandResult) -> bool:
+        """Whether the failure speaks of the network and the ecosystem's registry does not answer: no repair helps."""
+        if is_network_failure(failure.output) and self.silent != ecosystem and not answers(ecosystem, self._sandbox):
+            self.silent = ecosystem
+        return self.silent == ecosystem and is_network_failure(failure.output)
 
     def repair(
         self,

@@ -3,10 +3,14 @@
 from autoinstall.agents.rules.contract import Ecosystem
 from autoinstall.agents.rules.ecosystems.c import CEcosystem
 from autoinstall.agents.rules.ecosystems.go import GoEcosystem
+from autoinstall.agents.rules.ecosystems.lua import LuaEcosystem
 from autoinstall.agents.rules.ecosystems.make import MakeEcosystem
 from autoinstall.agents.rules.ecosystems.maven import MavenEcosystem
 from autoinstall.agents.rules.ecosystems.node import NodeEcosystem
+from autoinstall.agents.rules.ecosystems.perl import PerlEcosystem
+from autoinstall.agents.rules.ecosystems.php import PhpEcosystem
 from autoinstall.agents.rules.ecosystems.python import PythonEcosystem
+from autoinstall.agents.rules.ecosystems.ruby import RubyEcosystem
 from autoinstall.agents.rules.ecosystems.rust import RustEcosystem
 from autoinstall.agents.rules.ecosystems.shell import ShellEcosystem
 
@@ -19,6 +23,10 @@ def all_ecosystems() -> tuple[Ecosystem, ...]:
         GoEcosystem(),
         RustEcosystem(),
         MavenEcosystem(),
+        PerlEcosystem(),
+        PhpEcosystem(),
+        RubyEcosystem(),
+        LuaEcosystem(),
         CEcosystem(),
         MakeEcosystem(),
         ShellEcosystem(),

@@ -5,6 +5,7 @@ from autoinstall.agents.rules.repairs.apt import AptRepairer
 from autoinstall.agents.rules.repairs.environment import EnvironmentRepairer
 from autoinstall.agents.rules.repairs.generic import GenericRepairer
 from autoinstall.agents.rules.repairs.mocks import MockRepairer
+from autoinstall.agents.rules.repairs.modules import ModuleRepairer
 from autoinstall.agents.rules.repairs.node import NodeRepairer
 from autoinstall.agents.rules.repairs.python import PythonRepairer
 from autoinstall.agents.rules.repairs.services import ServiceRepairer
@@ -17,9 +18,11 @@ def all_repairers() -> tuple[Repairer, ...]:
         WebRepairer(),
         PythonRepairer(),
         NodeRepairer(),
+        ModuleRepairer(),
         GenericRepairer("go_symptoms"),
         GenericRepairer("rust_symptoms"),
         GenericRepairer("maven_symptoms"),
+        GenericRepairer("scripting_symptoms"),
         AptRepairer(),
         ServiceRepairer(),
         MockRepairer(),

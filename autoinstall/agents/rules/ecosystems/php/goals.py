@@ -1,0 +1,133 @@
+"""Goals of PHP projects."""
+
+import shlex
+from collections.abc import Iterator
+
+from autoinstall.agents.rules.contract import Candidate, Context
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.php.project import Project, classes_of, project_of
+from autoinstall.agents.rules.ecosystems.scripting import calm_first, files_of, inside, syntax_check
+from autoinstall.tree import Tree
+from autoinstall.values import Category
+
+MAX_TESTS = 4
+MAX_CLASSES = 4
+_FAILS = (0, 1, 2)
+
+
+def candidates(context: Context) -> Iterator[Candidate]:
+    project = project_of(context.tree)
+    if project is None:
+        return
+    tree = context.tree
+    yield from _tests(tree, project)
+    php = files_of(tree, project.directory, ".php")
+    yield syntax_check(
+        project.directory,
+        "'*.php'",
+        "php -l",
+        passed="'^No syntax errors'",
+        count=len(php),
+        evidence=evidence_at(tree, project.at(php[0])),
+    )
+    yield from _composer(tree, project)
+    yield from _programs(tree, project)
+
+
+def _tests(tree: Tree, project: Project) -> Iterator[Candidate]:
+    if not project.tests and not project.configuration:
+        return
+    where = evidence_at(tree, project.at(project.configuration or project.tests[0]), "testsuite")
+    folder = "" if project.configuration else f" {project.tests[0].split('/')[0]}"
+    loader = "" if project.configuration or not project.composer else " --bootstrap=vendor/autoload.php"
+    yield candidate(
+        inside(project.directory, f"{project.phpunit}{loader}{folder}"),
+        "runs the tests; at least 90% of the tests pass",
+        Category.TEST,
+        96,
+        where,
+        exit_codes=_FAILS,
+        rate=MOST_TESTS,
+        timeout=SUITE_SECONDS,
+    )
+    least = max(len(project.tests), 1)
+    yield candidate(
+        inside(project.directory, f"{project.phpunit}{loader}{folder} --list-tests"),
+        f"loads the test classes and lists their tests in at least {least} lines",
+        Category.OTHER,
+        54,
+        where,
+    )
+    for index, path in enumerate(calm_first(tree, project.directory, project.tests)[:MAX_TESTS]):
+        yield candidate(
+            inside(project.directory, f"{project.phpunit}{loader} {shlex.quote(path)}"),
+            "runs the tests of one class; at least 90% of the tests pass",
+            Category.TEST,
+            66 - 3 * index,
+            evidence_at(tree, project.at(path), "class "),
+            exit_codes=_FAILS,
+            rate=MOST_TESTS,
+        )
+
+
+def _composer(tree: Tree, project: Project) -> Iterator[Candidate]:
+    if not project.composer:
+        return
+    where = evidence_at(tree, project.manifest, "name")
+    yield candidate(
+        inside(project.directory, "composer validate --no-check-all --no-check-publish --no-check-lock"),
+        'reads the description of the package: "composer.json is valid" is printed',
+        Category.OTHER,
+        50,
+        where,
+    )
+    if not project.autoload:
+        return
+    found = list(classes_of(tree, project, 2000))
+    least = max(len(found) * 8 // 10, 1)
+    yield candidate(
+        inside(project.directory, "composer dump-autoload --dev --optimize --no-scripts"),
+        f'writes the autoloader: "Generated optimized autoload files" with at least {least} classes',
+        Category.BUILD,
+        76,
+        evidence_at(tree, project.manifest, "autoload"),
+    )
+    versioned = sorted(found, key=lambda item: not item.version[0])
+    for index, item in enumerate(versioned[:MAX_CLASSES]):
+        quoted = item.name.replace("\\", "\\\\")
+        loads = f'require "vendor/autoload.php"; echo (new ReflectionClass("{quoted}"))->getFileName(), "\\n";'
+        says = f'prints where it lies: "{item.path}"'
+        if item.version[0]:
+            constant, version = item.version
+            loads = f'require "vendor/autoload.php"; echo \\{item.name}::{constant}, "\\n";'
+            says = f'prints its version "{version}"'
+        yield candidate(
+            inside(project.directory, f"php -r '{loads}'"),
+            f"finds the class by the autoloader, with all that it is made of, and {says}",
+            Category.RUN,
+            72 - 6 * index,
+            evidence_at(tree, project.at(item.path), "class "),
+        )
+    yield candidate(
+        inside(project.directory, "composer show --self --no-ansi"),
+        f'describes the package, "{project.name}" by name'
+        if project.name
+        else "describes the package in at least 3 lines",
+        Category.OTHER,
+        30,
+        where,
+    )
+
+
+def _programs(tree: Tree, project: Project) -> Iterator[Candidate]:
+    for index, path in enumerate(project.programs[:2]):
+        if "--help" not in tree.read(project.at(path)) and "Console" not in tree.read(project.at(path)):
+            continue
+        yield candidate(
+            inside(project.directory, f"php {shlex.quote(path)} --help"),
+            "the program explains how it is used in at least 2 lines",
+            Category.RUN,
+            80 - 6 * index,
+            evidence_at(tree, project.at(path)),
+            exit_codes=(0, 1),
+        )

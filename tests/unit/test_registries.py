@@ -1,0 +1,179 @@
+"""Registries that do not answer: asked within seconds, told by name, and no reason to go on trying."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from autoinstall.agents.contract import Assignment, Repository
+from autoinstall.agents.rules.contract import Candidate, Context, Plan, Step
+from autoinstall.agents.rules.ecosystems import all_ecosystems
+from autoinstall.agents.rules.goal_setter import RulesGoalSetter
+from autoinstall.agents.rules.installer import RulesInstaller
+from autoinstall.agents.rules.knowledge import load
+from autoinstall.agents.rules.registries import (
+    PROBE_SECONDS,
+    RegistryTable,
+    answers,
+    is_network_failure,
+    probe,
+    registry_of,
+    silent,
+)
+from autoinstall.agents.rules.repairs.modules import ModuleRepairer, ModuleTable, missing_modules
+from autoinstall.agents.scripted import ScriptedJudge
+from autoinstall.errors import RegistryUnreachable
+from autoinstall.ledger import failure_of
+from autoinstall.sandbox.contract import Sandbox
+from autoinstall.settings import Settings
+from autoinstall.tree import Tree
+from autoinstall.values import CommandResult, Goal, Outcome, SetupReport, StopReason
+from tests.conftest import written
+from tests.unit.rules_contexts import Answers, context_of, scripted
+
+REPOSITORY = Repository(url="https://example.com/o/n", commit="0" * 40, commit_date=datetime(2024, 1, 1, tzinfo=UTC))
+SILENT = {"curl": (6, "curl: (6) Could not resolve host")}
+
+
+def test_every_registry_belongs_to_ecosystems() -> None:
+    known = {item.name for item in all_ecosystems()} | {"r", "elixir", "dotnet", "haskell"}
+    for registry in load("registries", RegistryTable).registry:
+        assert set(registry.ecosystems) <= known
+
+
+def test_the_question_is_bounded_and_knows_mirrors() -> None:
+    registry = registry_of("python")
+    assert registry is not None
+    command = probe(registry)
+    assert f"--max-time {PROBE_SECONDS}" in command
+    assert '"${PIP_INDEX_URL:-https://pypi.org/simple/}"' in command
+    with scripted(SILENT) as sandbox:
+        assert not answers("ruby", sandbox)
+        assert answers("c", sandbox)
+    with scripted({"curl": ""}) as sandbox:
+        assert answers("ruby", sandbox)
+    with scripted({"curl": "0 silent\n7 silent\n"}) as sandbox:
+        table = load("registries", RegistryTable).registry
+        assert silent(sandbox) == (table[0].name, table[7].name)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Could not fetch specs from https://x/ due to underlying error <Net::OpenTimeout: Failed to open TCP", True),
+        ("curl error 6 while downloading https://x/packages.json: Could not resolve host: x", True),
+        ("npm error code EAI_AGAIN", True),
+        ("dial tcp: lookup x: no such host", True),
+        ("error: could not compile `x`", False),
+        ("No module named 'x'", False),
+    ],
+)
+def test_messages_of_networks(output: str, expected: bool) -> None:
+    assert is_network_failure(output) is expected
+
+
+def test_a_repository_of_its_own_code() -> None:
+    failure = failure_of(RegistryUnreachable("x"))
+    assert (failure.outcome, failure.code) == (Outcome.NOTHING_TO_SET_UP, "registry_unreachable")
+
+
+class Language:
+    """An ecosystem that needs its registry: `main` or only beside another."""
+
+    tools = frozenset({"gem"})
+
+    def __init__(self, name: str, suffix: str, plan: Plan | None) -> None:
+        self.name = name
+        self.suffixes = frozenset({suffix})
+        self._plan = plan
+
+    def detect(self, tree: Tree) -> bool:
+        return True
+
+    def candidates(self, context: Context, sandbox: Sandbox) -> Iterable[Candidate]:
+        if self._plan is None:
+            raise RegistryUnreachable("far away")
+        return ()
+
+    def plan(self, context: Context, sandbox: Sandbox) -> Plan:
+        if self._plan is None:
+            raise RegistryUnreachable("far away")
+        return self._plan
+
+
+def _install(root: Path, languages: list[Language], answers: Answers, files: Mapping[str, str]) -> SetupReport:
+    targets = (Goal(command="gem test", description="runs the tests; 3 tests pass"),)
+    judge = ScriptedJudge()
+    installer = RulesInstaller(Settings(), judge, ecosystems=languages, repairers=[ModuleRepairer()])
+    with scripted(answers) as sandbox:
+        return installer.install(
+            Assignment(repository=REPOSITORY, targets=targets), Tree(written(root, files)), sandbox
+        )
+
+
+def test_goal_setting_ends_where_the_main_language_needs_it(tmp_path: Path) -> None:
+    tree = Tree(written(tmp_path, {"a.rb": "1", "b.rb": "1", "c.sh": "1"}))
+    far, near = Language("ruby", ".rb", None), Language("shell", ".sh", Plan(steps=()))
+    with scripted() as sandbox:
+        with pytest.raises(RegistryUnreachable):
+            RulesGoalSetter(Settings(), [far, near]).propose(REPOSITORY, tree, sandbox)
+        beside = Language("ruby", ".sh", None)
+        assert RulesGoalSetter(Settings(), [Language("shell", ".rb", Plan(steps=())), beside]).propose(
+            REPOSITORY, tree, sandbox
+        )
+
+
+def test_a_step_that_fails_for_the_network_is_neither_repaired_nor_tried_again(tmp_path: Path) -> None:
+    plan = Plan(steps=(Step(command="gem install"),))
+    failing = {"gem install": (1, "Could not resolve host: x")}
+    report = _install(tmp_path, [Language("ruby", ".rb", plan)], {**failing, **SILENT}, {"a.rb": "1"})
+    assert (report.stop, report.code, report.exhausted) == (StopReason.GAVE_UP, "registry_unreachable", True)
+    assert "`gem install`" in report.summary
+    answering = _install(tmp_path, [Language("ruby", ".rb", plan)], {**failing, "curl": ""}, {"a.rb": "1"})
+    assert answering.code == ""
+
+
+def test_a_plan_that_cannot_be_made(tmp_path: Path) -> None:
+    report = _install(tmp_path, [Language("ruby", ".rb", None)], {}, {"a.rb": "1"})
+    assert (report.stop, report.code, report.exhausted) == (StopReason.GAVE_UP, "registry_unreachable", True)
+
+
+def test_a_target_that_misses_what_only_the_registry_has(tmp_path: Path) -> None:
+    missing = {"gem test": (1, "cannot load such file -- far/away (LoadError)")}
+    language = Language("ruby", ".rb", Plan(steps=()))
+    report = _install(tmp_path, [language], {**missing, **SILENT}, {"a.rb": "1"})
+    assert (report.code, report.exhausted) == ("registry_unreachable", True)
+    assert "far/away" in report.summary
+    own = _install(tmp_path, [language], {**missing, **SILENT}, {"lib/far/away.rb": "1"})
+    assert own.code == ""
+
+
+@pytest.mark.parametrize(
+    ("output", "language", "name"),
+    [
+        ("Can't locate Foo/Bar.pm in @INC (you may need to install the Foo::Bar module)", "perl", "Foo::Bar"),
+        ("<internal:x>:85:in `require': cannot load such file -- foo/bar (LoadError)", "ruby", "foo/bar"),
+        ("Could not find gem 'foo' in locally installed gems.", "ruby", "foo"),
+        ('PHP Fatal error:  Uncaught Error: Class "Foo\\Bar" not found in x.php:1', "php", "Foo\\Bar"),
+        ("lua: x.lua:1: module 'foo.bar' not found:", "lua", "foo.bar"),
+        ("there is no package called ‘foo’", "r", "foo"),
+    ],
+)
+def test_missing_modules(tmp_path: Path, output: str, language: str, name: str) -> None:
+    found = list(missing_modules(output, Tree(written(tmp_path, {"a": "1"}))))
+    assert [(item.language, item.name) for item in found] == [(language, name)]
+
+
+def test_packages_of_missing_modules(tmp_path: Path) -> None:
+    context = context_of(tmp_path, {"lib/Own.pm": "1"})
+    output = (
+        "Can't locate Foo/Bar.pm in @INC\nCan't locate Own.pm in @INC\n"
+        "Call to undefined function O\\mb_strlen()\nmodule 'foo.bar' not found"
+    )
+    index = "usr/share/perl5/Foo/Bar.pm perl/libfoo-bar-perl\nusr/share/lua/5.1/foo/bar.lua interpreters/lua-foo\n"
+    with scripted({"_Contents-": index}) as sandbox:
+        failure = CommandResult(command="x", exit_code=1, output=output)
+        keys = [repair.key for repair in ModuleRepairer().repairs(context, failure, sandbox)]
+        assert keys == ["apt:php-mbstring", "apt:libfoo-bar-perl lua-foo"]
+    assert "{path}" in load("modules", ModuleTable).message[0].place
