@@ -44,6 +44,8 @@ def against(
         ("Error: no test specified", Category.TEST),
         ("error: failed to run custom build command for `openssl-sys v0.9.1`", Category.LINT),
         ("error: no such command: `clippy`", Category.LINT),
+        ("Error: Could not find or load main class com.example.Main\nCaused by: x", Category.RUN),
+        ('Exception in thread "main" java.lang.NoClassDefFoundError: a/B\n\tat a.C.main(C.java:1)', Category.RUN),
         ("# example.com/a\nvet: ./a.go:3:2: could not import example.com/b (x)", Category.LINT),
         ("a.go:3:2: no required module provides package example.com/b; to add it:", Category.LINT),
     ],

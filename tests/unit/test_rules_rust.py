@@ -20,6 +20,7 @@ PACKAGE = {
     "src/main.rs": "use clap::Parser;\nfn main() {}\n",
     "tests/whole.rs": "#[test]\n#[ignore]\nfn slow() {}\n\n#[test]\nfn quick() {}\n",
     "tests/remote.rs": '#[test]\nfn far() { get("https://forge.net"); }\n',
+    "tests/idle.rs": '#[cfg_attr(not(nightly), ignore = "nightly")]\n#[test]\nfn later() {}\n',
     "tests/shared.rs": "pub fn help() {}\n",
     "examples/show.rs": 'fn main() { println!("x"); }\n',
     "examples/asks.rs": "fn main() {}\n",
@@ -42,7 +43,7 @@ def test_goals_cover_every_kind_of_target(tmp_path: Path) -> None:
 def test_examples_and_tests_that_need_something_are_left_out(tmp_path: Path) -> None:
     goals = goals_of(RustEcosystem(), context_of(tmp_path, PACKAGE))
     assert "cargo run -q --example show" in goals
-    assert not any(word in command for command in goals for word in ("asks", "waits", "remote", "shared"))
+    assert not any(word in command for command in goals for word in ("asks", "waits", "remote", "shared", "idle"))
 
 
 WORKSPACE = {

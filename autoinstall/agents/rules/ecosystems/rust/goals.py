@@ -20,6 +20,7 @@ _FAILS = (0, 101)
 """cargo exits with 101 where tests fail or the compiler objects."""
 
 _TEST = re.compile(r"#\[test\]\s*(?:#\[[^\]]*\]\s*)*(?:pub )?fn (\w+)\(\)")
+_IGNORE = re.compile(r"#\[(?:ignore\b|cfg_attr\((?:[^\]]|\n)*?\bignore\b)")
 _IGNORED = re.compile(r"#\[(?:ignore|should_panic|cfg)\b")
 _DOC_EXAMPLE = re.compile(r"(?m)^\s*//[/!] ```(?:rust|no_run|should_panic)?\s*$")
 _UNIT = re.compile(r"#\[(?:\w+::)?test\b")
@@ -126,8 +127,7 @@ def _of_package(tree: Tree, project: Project, package: Package) -> Iterator[Cand
         )
     if package.lib:
         yield from _library(tree, project, package, which, where)
-    # A file without tests of its own is what the others share.
-    for target in _plain(tree, tuple(item for item in package.tests if _UNIT.search(tree.read(item.path)))):
+    for target in _plain(tree, tuple(item for item in package.tests if _runs_tests(tree.read(item.path)))):
         yield candidate(
             project.inside(f"cargo test{which} --test {target.name}"),
             "runs the tests of one file; at least 90% of the tests pass",
@@ -280,6 +280,11 @@ def _plain(tree: Tree, targets: tuple[Target, ...]) -> list[Target]:
         if item.plain and not _REMOTE.search(text := tree.read(item.path)) and not _UNSTABLE.search(text)
     ]
     return found[:MAX_TARGETS]
+
+
+def _runs_tests(text: str) -> bool:
+    """Whether a file has tests of its own, not all of them ignored: others hold what the rest share."""
+    return len(_UNIT.findall(text)) > len(_IGNORE.findall(text))
 
 
 def _test_name(text: str) -> str:
