@@ -156,6 +156,7 @@ def test_a_target_that_misses_what_only_the_registry_has(tmp_path: Path) -> None
         ("<internal:x>:85:in `require': cannot load such file -- foo/bar (LoadError)", "ruby", "foo/bar"),
         ("Could not find gem 'foo' in locally installed gems.", "ruby", "foo"),
         ('PHP Fatal error:  Uncaught Error: Class "Foo\\Bar" not found in x.php:1', "php", "Foo\\Bar"),
+        ('Error: Class "Foo_Bar_Test" not found', "php", "Foo_Bar_Test"),
         ("lua: x.lua:1: module 'foo.bar' not found:", "lua", "foo.bar"),
         ("there is no package called ‘foo’", "r", "foo"),
     ],

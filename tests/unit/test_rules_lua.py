@@ -75,13 +75,15 @@ def test_goals(tmp_path: Path) -> None:
 
 def test_scripts_with_tests(tmp_path: Path) -> None:
     files = {
-        "json.lua": "return {}\n",
+        "json.lua": "local json = {}\nfunction json.decode(text)\nend\nreturn json\n",
         "test/test.lua": 'dofile("../json.lua")\n',
         "test/unit_test.lua": "require('luaunit')\n",
     }
     goals = goals_of(LuaEcosystem(), context_of(tmp_path, files), {"curl": ""})
     assert goals["cd test && lua test.lua"].min_pass_rate == 1.0
     assert goals["lua test/unit_test.lua"].min_pass_rate == 0.9
+    assert '"decode"' in next(goal.description for command, goal in goals.items() if "pairs(" in command)
+    assert "luacheck --no-color ." in goals
 
 
 def test_the_plan(tmp_path: Path) -> None:

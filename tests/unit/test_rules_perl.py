@@ -86,7 +86,9 @@ def test_names_of_packages(module: str, package: str) -> None:
 
 
 def test_goals(tmp_path: Path) -> None:
-    goals = goals_of(PerlEcosystem(), context_of(tmp_path, FILES), {"curl": ""})
+    files = {**FILES, "t/pod.t": "plan skip_all => 'for authors' unless $ENV{AUTHOR};\n"}
+    goals = goals_of(PerlEcosystem(), context_of(tmp_path, files), {"curl": ""})
+    assert "prove -l -v t/pod.t" not in goals
     assert {"prove -l -r t", "make test", "prove -l -v t/own.t", "perl Makefile.PL"} <= set(goals)
     assert goals["prove -l -r t"].min_pass_rate == 0.9
     assert '"1.02"' in goals["perl -Ilib -MOwn -e 'print Own->VERSION'"].description

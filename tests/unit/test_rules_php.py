@@ -23,6 +23,7 @@ FILES = {
     "phpunit.xml.dist": "<phpunit bootstrap='vendor/autoload.php'><testsuites/></phpunit>",
     "src/Thing.php": "<?php\nnamespace O;\n\nfinal class Thing\n{\n    public const VERSION = '2.1.0';\n}\n",
     "src/Sub/Other.php": "<?php\nnamespace O\\Sub;\n\ninterface Other {}\n",
+    "src/Old/Name.php": "<?php\nclass Old_Name {}\n",
     "tests/ThingTest.php": "<?php\nclass ThingTest extends TestCase {}\n",
     "bin/thing": "#!/usr/bin/env php\n<?php // --help\n",
 }
@@ -42,7 +43,7 @@ def test_what_is_needed(tmp_path: Path) -> None:
     assert needs["phpunit/phpunit"].hard
     assert needs["phpunit/phpunit"].tool
     assert not needs["friendsofphp/php-cs-fixer"].hard
-    assert [item.name for item in classes_of(context.tree, project, 5)] == ["O\\Thing", "O\\Sub\\Other"]
+    assert [item.name for item in classes_of(context.tree, project, 5)] == ["O\\Thing", "Old_Name", "O\\Sub\\Other"]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,9 @@ def test_names_of_packages(name: str, package: str) -> None:
 def test_goals(tmp_path: Path) -> None:
     goals = goals_of(PhpEcosystem(), context_of(tmp_path, FILES), {"curl": ""})
     assert {"vendor/bin/phpunit", "vendor/bin/phpunit tests/ThingTest.php", "php bin/thing --help"} <= set(goals)
-    assert "at least 2" in next(goal.description for command, goal in goals.items() if "php -l" in command)
+    assert "at least 3" in next(goal.description for command, goal in goals.items() if "php -l" in command)
     assert '"2.1.0"' in next(goal.description for command, goal in goals.items() if "O\\Thing::VERSION" in command)
-    assert "at least 1 classes" in goals["composer dump-autoload --dev --optimize --no-scripts"].description
+    assert "at least 2 classes" in goals["composer dump-autoload --dev --optimize --no-scripts"].description
 
 
 def test_tests_without_a_configuration(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from autoinstall.agents.rules.ecosystems.needs import Need, fits
 from autoinstall.agents.rules.ecosystems.ruby import RubyEcosystem
+from autoinstall.agents.rules.ecosystems.ruby.goals import _test_task
 from autoinstall.agents.rules.ecosystems.ruby.plan import GEMFILE, package_name, served
 from autoinstall.agents.rules.ecosystems.ruby.project import needs_of, project_of
 from autoinstall.errors import RegistryUnreachable
@@ -135,3 +136,23 @@ def test_gems_that_nobody_has(tmp_path: Path) -> None:
     answers = {"apt-cache policy": "", "_Contents-": "", "curl": (6, "Could not resolve host")}
     with pytest.raises(RegistryUnreachable, match=r"RubyGems does not answer.*rack ~> 2\.2"):
         goals_of(RubyEcosystem(), context_of(tmp_path, FILES), answers)
+
+
+@pytest.mark.parametrize(
+    ("rakefile", "task"),
+    [
+        ("t = Rake::TestTask.new do |t|\nend\n", "test"),
+        ("Rake::TestTask.new(:unit)\n", "unit"),
+        ("Rake::TestTask.new('test:regular') do |t|\nend\ntask test: 'test:regular'\n", "test"),
+        ("Minitest::TestTask.create\nMinitest::TestTask.create(:'test:core')\n", "test"),
+        ("task :default\n", ""),
+    ],
+)
+def test_the_task_that_runs_the_tests(rakefile: str, task: str) -> None:
+    assert _test_task(rakefile) == task
+
+
+def test_specs_of_gems_within_are_not_the_projects(tmp_path: Path) -> None:
+    files = {**FILES, "inner/spec/a_spec.rb": "describe 'x' do\nend\n"}
+    goals = goals_of(RubyEcosystem(), context_of(tmp_path, files), {"curl": ""})
+    assert not any("rspec" in command for command in goals)

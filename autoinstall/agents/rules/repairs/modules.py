@@ -76,13 +76,18 @@ def missing_modules(output: str, tree: Tree) -> Iterator[MissingModule]:
     for message, pattern in _messages():
         for match in pattern.finditer(output):
             name = match[1].strip("\\")
-            path = name.replace("\\", "/") if message.language == "php" else name
+            # The names of the time before namespaces have the directories in them too.
+            path = _php_path(name) if message.language == "php" else name
             path = path.replace(".", "/") if message.language == "lua" else path
             if path in seen or (message.own and _is_own(tree, f"{path}{message.own}")):
                 continue
             seen.add(path)
             shown = name.replace("/", "::") if message.language == "perl" else name
             yield MissingModule(language=message.language, name=shown, path=path, place=message.place)
+
+
+def _php_path(name: str) -> str:
+    return name.replace("\\", "/") if "\\" in name else name.replace("_", "/")
 
 
 @cache

@@ -26,6 +26,7 @@ def candidates(context: Context) -> Iterator[Candidate]:
     yield from _busted(tree, project)
     yield from _scripts(tree, project)
     yield from _modules(tree, project)
+    yield from _members(tree, project)
     yield from _checks(context, project)
     yield from _rock(tree, project)
 
@@ -118,18 +119,46 @@ def _modules(tree: Tree, project: Project) -> Iterator[Candidate]:
         )
 
 
+def _members(tree: Tree, project: Project) -> Iterator[Candidate]:
+    """Functions of a module's table, as its source defines them."""
+    for name, path in project.modules[:2]:
+        text = tree.read(project.at(path))
+        returned = re.search(r"(?m)^return (\w+)\s*$", text)
+        table = returned[1] if returned else ""
+        members = (
+            re.findall(rf"(?m)^(?:function {table}[.]([a-z]\w*)|{table}[.]([a-z]\w*) = function)", text)
+            if table
+            else []
+        )
+        if members:
+            member = next(filter(None, members[0]))
+            yield candidate(
+                inside(project.directory, f"lua -e 'for name in pairs(require(\"{name}\")) do print(name) end'"),
+                f'loads the module and prints the names of what it has, "{member}" among them',
+                Category.RUN,
+                58,
+                evidence_at(tree, project.at(path), f"{table}.{member}"),
+            )
+        yield candidate(
+            inside(project.directory, f"luac -l -p {path}"),
+            "compiles the module and lists its instructions in at least 10 lines",
+            Category.BUILD,
+            48,
+            evidence_at(tree, project.at(path)),
+        )
+
+
 def _checks(context: Context, project: Project) -> Iterator[Candidate]:
     tree = context.tree
     named = next((item.evidence for item in context.findings.commands if "luacheck" in item.command), None)
-    if named is None and not tree.has(project.at(".luacheckrc")):
-        return
+    configured = ".luacheckrc" if tree.has(project.at(".luacheckrc")) else ""
     roots = [root for root in project.roots if root] or ["."]
     yield candidate(
         inside(project.directory, f"luacheck --no-color {' '.join(roots)}"),
         'examines the sources and counts what it finds: "Total:" with "files" is printed',
         Category.LINT,
-        74,
-        named or evidence_at(tree, project.at(".luacheckrc")),
+        74 if named or configured else 46,
+        named or evidence_at(tree, project.at(configured) if configured else project.manifest),
         exit_codes=(0, 1, 2),
     )
 

@@ -74,7 +74,8 @@ def _tests(tree: Tree, distribution: Distribution) -> Iterator[Candidate]:
             rate=MOST_TESTS,
             timeout=SUITE_SECONDS,
         )
-    for index, path in enumerate(calm_first(tree, distribution.directory, distribution.tests)[:MAX_TESTS]):
+    certain = [path for path in distribution.tests if "skip_all" not in tree.read(distribution.at(path))]
+    for index, path in enumerate(calm_first(tree, distribution.directory, certain)[:MAX_TESTS]):
         yield candidate(
             inside(distribution.directory, f"prove {library} -v {shlex.quote(path)}"),
             "runs the tests of one file by name; at least 90% of the tests pass",

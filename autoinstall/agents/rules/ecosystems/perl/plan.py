@@ -37,7 +37,7 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
             )
         )
     steps += _build(distribution)
-    return Plan(steps=tuple(steps), env={"PERL_MM_USE_DEFAULT": "1"}, exhausted=True)
+    return Plan(steps=tuple(steps), exhausted=True)
 
 
 def provide(context: Context, sandbox: Sandbox) -> None:

@@ -120,7 +120,8 @@ def classes_of(tree: Tree, project: Project, count: int) -> Iterator[Class]:
     for path in project.sources:
         text = tree.read(project.at(path))
         named = _CLASS.search(text)
-        if not named or named["name"] != posixpath.basename(path).removesuffix(".php"):
+        # Names of the time before namespaces have the directories in them.
+        if not named or named["name"].rpartition("_")[2] != posixpath.basename(path).removesuffix(".php"):
             continue
         space = _NAMESPACE.search(text)
         version = _VERSION.search(text)

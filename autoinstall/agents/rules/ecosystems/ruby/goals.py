@@ -15,10 +15,8 @@ from autoinstall.values import Category
 MAX_TESTS = 4
 MAX_PROGRAMS = 3
 _FAILS = (0, 1)
-_TASK = re.compile(
-    r"(?m)(?:TestTask\.(?:new|create)(?:[ (]+:?['\"]?(?P<name>[\w:]+))?"
-    r"|RSpec::Core::RakeTask\.new(?:[ (]+:?['\"]?(?P<spec>\w+))?)"
-)
+_TASK = re.compile(r"""(?m)TestTask\.(?:new|create)\b(?:[ (]+(?::|['"])(?P<name>[\w:-]+))?""")
+_TEST_TASK = re.compile(r"""(?m)^\s*task[ (]+(?::test\b|test:|['"]test['"])""")
 
 
 def candidates(context: Context) -> Iterator[Candidate]:
@@ -44,11 +42,11 @@ def _suites(tree: Tree, project: Project) -> Iterator[Candidate]:
         suites.append((f"{project.prefix}rspec", 96))
     if project.tests:
         suites.append((_all_tests(project), 90 if project.specs else 92))
-        task = _TASK.search(tree.read(project.at(project.rakefile))) if project.rakefile else None
-        if task and not task["spec"]:
+        task = _test_task(tree.read(project.at(project.rakefile))) if project.rakefile else ""
+        if task:
             # A Rakefile that needs further gems may not even load.
             weight = 80 if undeclared(tree, project, project.rakefile) else 97
-            suites.append((f"{project.prefix}rake {task['name'] or 'test'}", weight))
+            suites.append((f"{project.prefix}rake {task}", weight))
     for command, weight in suites:
         yield candidate(
             inside(project.directory, command),
@@ -60,6 +58,12 @@ def _suites(tree: Tree, project: Project) -> Iterator[Candidate]:
             rate=MOST_TESTS,
             timeout=SUITE_SECONDS,
         )
+
+
+def _test_task(rakefile: str) -> str:
+    """The task that runs all tests, `test` where it is there; empty where no task does."""
+    names = [match["name"] or "test" for match in _TASK.finditer(rakefile)]
+    return "test" if names and ("test" in names or _TEST_TASK.search(rakefile)) else (names or [""])[0]
 
 
 def _all_tests(project: Project) -> str:

@@ -79,7 +79,7 @@ def project_of(tree: Tree) -> Project | None:
         rakefile="Rakefile" if "Rakefile" in here else "",
         name=name,
         library=next((path for path in _libraries(name) if f"lib/{path}.rb" in ruby), ""),
-        specs=tuple(path for path in ruby if uses_rspec and re.search(r"(?:^|/)spec/.*_spec\.rb$", path)),
+        specs=tuple(path for path in ruby if uses_rspec and re.match(r"spec/.*_spec\.rb$", path)),
         tests=tuple(
             path
             for path in ruby
