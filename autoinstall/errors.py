@@ -13,8 +13,7 @@
     │   ├── EmptyRepository      no commit at all
     │   ├── NothingToSetUp       no code that anything could be set up for on this platform
     │   │   ├── NeedsGpu         … without a GPU, which no sandbox has
-    │   │   ├── UnsupportedArch  … on this machine's processor: it is for another
-    │   │   └── RegistryUnreachable  … without a package registry that does not answer from here
+    │   │   └── UnsupportedArch  … on this machine's processor: it is for another
     │   └── BadProposal          the goal-setter could not produce ten usable goals
     ├── Infrastructure           ours or the host's fault: retried, never charged to an agent (exit 4)
     │   ├── CloneTimeout         the remote stalled past the deadline
@@ -26,6 +25,7 @@
     │   ├── SandboxLost          the container vanished while it was in use
     │   │   └── SandboxBroken    it lives, but what was done in it left no shell that starts
     │   ├── SandboxNetwork       the sandbox cannot reach what the settings say it may
+    │   ├── RegistryUnreachable  a package registry does not answer, and what is needed is had from nowhere else
     │   ├── ServiceNotReady      a service or sidecar did not become ready in its time
     │   ├── DiskFull             too little disk to go on
     │   ├── OrchestratorUnavailable  Prefect's server did not take a run, so that nothing of it was begun
@@ -126,10 +126,6 @@ class UnsupportedArch(NothingToSetUp):
     code = "unsupported_arch"
 
 
-class RegistryUnreachable(NothingToSetUp):
-    code = "registry_unreachable"
-
-
 class BadProposal(RepositoryError):
     code = "bad_proposal"
 
@@ -184,6 +180,10 @@ class DiskFull(Infrastructure):
 
 class OrchestratorUnavailable(Infrastructure):
     code = "orchestrator_unavailable"
+
+
+class RegistryUnreachable(Infrastructure):
+    code = "registry_unreachable"
 
 
 class NightHalted(Infrastructure):

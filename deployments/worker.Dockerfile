@@ -32,7 +32,7 @@ RUN python3 -m venv /opt/venv
 # The dependencies first: they change seldom.
 COPY pyproject.toml README.md ./
 COPY autoinstall/__init__.py autoinstall/
-RUN PIP_INDEX_URL=${PIP_INDEX_URL:-https://pypi.org/simple} pip install --no-cache-dir --editable .
+RUN if [ -z "$PIP_INDEX_URL" ]; then unset PIP_INDEX_URL; fi; pip install --no-cache-dir --editable .
 COPY . .
 RUN printf '#!/opt/venv/bin/python\nfrom cli.main import main\n\nmain()\n' >/opt/venv/bin/autoinstall && chmod +x /opt/venv/bin/autoinstall
 

@@ -15,11 +15,15 @@ from autoinstall.errors import (
     Infrastructure,
     OrchestratorUnavailable,
     QuotaExhausted,
+    RegistryUnreachable,
 )
 from autoinstall.ledger import Ledger
 from tasks.runtime import current_runtime
 
-_POINTLESS = (EngineUnavailable, DiskFull, ImageUnavailable, QuotaExhausted, EndpointUnsuitable)
+_POINTLESS = (
+    *(EngineUnavailable, DiskFull, ImageUnavailable, QuotaExhausted, EndpointUnsuitable),
+    RegistryUnreachable,
+)
 """Infrastructure failures that seconds do not mend: they end the repository at once, and a later night tries again."""
 
 

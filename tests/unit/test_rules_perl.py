@@ -87,7 +87,7 @@ def test_names_of_packages(module: str, package: str) -> None:
 
 def test_goals(tmp_path: Path) -> None:
     files = {**FILES, "t/pod.t": "plan skip_all => 'for authors' unless $ENV{AUTHOR};\n"}
-    goals = goals_of(PerlEcosystem(), context_of(tmp_path, files), {"curl": ""})
+    goals = goals_of(PerlEcosystem(), context_of(tmp_path, files), {"timeout 15 bash": ""})
     assert "prove -l -v t/pod.t" not in goals
     assert {"prove -l -r t", "make test", "prove -l -v t/own.t", "perl Makefile.PL"} <= set(goals)
     assert goals["prove -l -r t"].min_pass_rate == 0.9
@@ -99,7 +99,7 @@ def test_goals(tmp_path: Path) -> None:
 
 
 def test_the_plan(tmp_path: Path) -> None:
-    answers = {"perl -e": HAVE, "apt-cache policy": POLICY, "_Contents-": INDEX, "curl": (7, "refused")}
+    answers = {"perl -e": HAVE, "apt-cache policy": POLICY, "_Contents-": INDEX, "timeout 15 bash": (7, "refused")}
     files = {**FILES, "Makefile.PL": "use ExtUtils::MakeMaker;\nWriteMakefile(NAME => 'Own');\n"}
     plan = plan_of(PerlEcosystem(), context_of(tmp_path, files), answers)
     assert "libfile-next-perl" in plan.steps[0].command
@@ -111,8 +111,8 @@ def test_what_debian_does_not_have(tmp_path: Path) -> None:
     """CPAN fills the gaps where it answers; where it does not, the repository is given up at once, with the names."""
     context = context_of(tmp_path, FILES)
     lacking = {"perl -e": HAVE, "apt-cache policy": POLICY, "_Contents-": ""}
-    plan = plan_of(PerlEcosystem(), context, {**lacking, "curl": ""})
+    plan = plan_of(PerlEcosystem(), context, {**lacking, "timeout 15 bash": ""})
     assert any("cpanm --notest" in step.command for step in plan.steps)
     with pytest.raises(RegistryUnreachable, match=r"CPAN does not answer.*Test::Far") as caught:
-        plan_of(PerlEcosystem(), context, {**lacking, "curl": (6, "Could not resolve host")})
+        plan_of(PerlEcosystem(), context, {**lacking, "timeout 15 bash": (6, "Could not resolve host")})
     assert caught.value.code == "registry_unreachable"

@@ -55,7 +55,7 @@ def test_names_of_packages(name: str, package: str) -> None:
 
 
 def test_goals(tmp_path: Path) -> None:
-    goals = goals_of(PhpEcosystem(), context_of(tmp_path, FILES), {"curl": ""})
+    goals = goals_of(PhpEcosystem(), context_of(tmp_path, FILES), {"timeout 15 bash": ""})
     assert {"vendor/bin/phpunit", "vendor/bin/phpunit tests/ThingTest.php", "php bin/thing --help"} <= set(goals)
     assert "at least 3" in next(goal.description for command, goal in goals.items() if "php -l" in command)
     assert '"2.1.0"' in next(goal.description for command, goal in goals.items() if "O\\Thing::VERSION" in command)
@@ -64,12 +64,12 @@ def test_goals(tmp_path: Path) -> None:
 
 def test_tests_without_a_configuration(tmp_path: Path) -> None:
     files = {name: text for name, text in FILES.items() if not name.startswith("phpunit")}
-    goals = goals_of(PhpEcosystem(), context_of(tmp_path, files), {"curl": ""})
+    goals = goals_of(PhpEcosystem(), context_of(tmp_path, files), {"timeout 15 bash": ""})
     assert "vendor/bin/phpunit --bootstrap=vendor/autoload.php tests" in goals
 
 
 def test_debians_libraries_are_linked(tmp_path: Path) -> None:
-    plan = plan_of(PhpEcosystem(), context_of(tmp_path, FILES), {"apt-cache policy": POLICY, "curl": SILENT})
+    plan = plan_of(PhpEcosystem(), context_of(tmp_path, FILES), {"apt-cache policy": POLICY, "timeout 15 bash": SILENT})
     packages, linked, loader = plan.steps
     assert "php-psr-log" in packages.command
     assert "php-gmp" in packages.command
@@ -77,7 +77,7 @@ def test_debians_libraries_are_linked(tmp_path: Path) -> None:
     assert "psr/log=1.1.4=php-psr-log" in linked.command
     assert "installed.json" in linked.command
     assert loader.command.startswith("composer dump-autoload --dev")
-    online = plan_of(PhpEcosystem(), context_of(tmp_path, FILES), {"apt-cache policy": POLICY, "curl": ""})
+    online = plan_of(PhpEcosystem(), context_of(tmp_path, FILES), {"apt-cache policy": POLICY, "timeout 15 bash": ""})
     assert any(step.command.startswith("composer install") for step in online.steps)
 
 
@@ -85,4 +85,4 @@ def test_a_test_runner_of_a_later_generation(tmp_path: Path) -> None:
     composer = {**COMPOSER, "require-dev": {"phpunit/phpunit": "^10.5 || ^11.0"}}
     context = context_of(tmp_path, {**FILES, "composer.json": json.dumps(composer)})
     with pytest.raises(RegistryUnreachable, match=r"Packagist.*phpunit/phpunit.*Debian has 9\.6\.7"):
-        plan_of(PhpEcosystem(), context, {"apt-cache policy": POLICY, "curl": SILENT})
+        plan_of(PhpEcosystem(), context, {"apt-cache policy": POLICY, "timeout 15 bash": SILENT})

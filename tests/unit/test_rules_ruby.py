@@ -97,7 +97,7 @@ def test_gems_are_found_by_name_then_by_specification() -> None:
 
 
 def test_goals(tmp_path: Path) -> None:
-    goals = goals_of(RubyEcosystem(), context_of(tmp_path, FILES), {"curl": ""})
+    goals = goals_of(RubyEcosystem(), context_of(tmp_path, FILES), {"timeout 15 bash": ""})
     assert {"bundle exec rake test", "bundle check", "bundle exec ruby -Ilib -Itest test/test_thing.rb"} <= set(goals)
     assert any('"./test/**/{test_*}.rb"' in command for command in goals)
     version = goals['bundle exec ruby -Ilib -e \'require "thing"; require "thing/version"; puts Thing::VERSION\'']
@@ -108,32 +108,32 @@ def test_goals(tmp_path: Path) -> None:
 
 def test_specs_of_rspec_and_of_minitest(tmp_path: Path) -> None:
     rspec = {"Gemfile": "gem 'rspec'\n", "lib/a.rb": "1\n", "spec/a_spec.rb": "describe 'x' do\nend\n"}
-    goals = goals_of(RubyEcosystem(), context_of(tmp_path / "rspec", rspec), {"curl": ""})
+    goals = goals_of(RubyEcosystem(), context_of(tmp_path / "rspec", rspec), {"timeout 15 bash": ""})
     assert {"bundle exec rspec", "bundle exec rspec spec/a_spec.rb"} <= set(goals)
     minitest = {**rspec, "spec/spec_helper.rb": "require 'minitest/autorun'\n"}
-    goals = goals_of(RubyEcosystem(), context_of(tmp_path / "minitest", minitest), {"curl": ""})
+    goals = goals_of(RubyEcosystem(), context_of(tmp_path / "minitest", minitest), {"timeout 15 bash": ""})
     assert "bundle exec rspec" not in goals
     assert "bundle exec ruby -Ilib -Ispec spec/a_spec.rb" in goals
 
 
 def test_a_rakefile_that_needs_more_than_is_there(tmp_path: Path) -> None:
     context = context_of(tmp_path, {**FILES, "Rakefile": "require 'exotic/task'\nRake::TestTask.new\n"})
-    goals = goals_of(RubyEcosystem(), context, {"curl": ""})
+    goals = goals_of(RubyEcosystem(), context, {"timeout 15 bash": ""})
     assert "bundle exec rake --tasks --all" not in goals
 
 
 def test_a_gemfile_of_what_debian_has(tmp_path: Path) -> None:
-    answers = {"apt-cache policy": POLICY, "curl": (28, "Connection timed out")}
+    answers = {"apt-cache policy": POLICY, "timeout 15 bash": (28, "Connection timed out")}
     plan = plan_of(RubyEcosystem(), context_of(tmp_path, FILES), answers)
     assert plan.env == {"BUNDLE_GEMFILE": GEMFILE}
     assert "ruby-rack" in plan.steps[0].command
     assert GEMFILE in plan.steps[1].command
-    online = plan_of(RubyEcosystem(), context_of(tmp_path, FILES), {"apt-cache policy": POLICY, "curl": ""})
+    online = plan_of(RubyEcosystem(), context_of(tmp_path, FILES), {"apt-cache policy": POLICY, "timeout 15 bash": ""})
     assert any("bundle install" in step.command and "--local" not in step.command for step in online.steps)
 
 
 def test_gems_that_nobody_has(tmp_path: Path) -> None:
-    answers = {"apt-cache policy": "", "_Contents-": "", "curl": (6, "Could not resolve host")}
+    answers = {"apt-cache policy": "", "_Contents-": "", "timeout 15 bash": (6, "Could not resolve host")}
     with pytest.raises(RegistryUnreachable, match=r"RubyGems does not answer.*rack ~> 2\.2"):
         goals_of(RubyEcosystem(), context_of(tmp_path, FILES), answers)
 
@@ -154,5 +154,5 @@ def test_the_task_that_runs_the_tests(rakefile: str, task: str) -> None:
 
 def test_specs_of_gems_within_are_not_the_projects(tmp_path: Path) -> None:
     files = {**FILES, "inner/spec/a_spec.rb": "describe 'x' do\nend\n"}
-    goals = goals_of(RubyEcosystem(), context_of(tmp_path, files), {"curl": ""})
+    goals = goals_of(RubyEcosystem(), context_of(tmp_path, files), {"timeout 15 bash": ""})
     assert not any("rspec" in command for command in goals)

@@ -83,7 +83,7 @@ class RulesInstaller:
         command_seconds = assignment.limits.command_seconds or self._limits.command_seconds
         shop = Workshop(context, recording, self._repairers, deadline=time.monotonic() + seconds, limit=command_seconds)
         started = time.monotonic()
-        exhausted, code = True, ""
+        exhausted = True
         try:
             plans = self._plans(context, recording)
             exhausted = all(plan.exhausted for plan in plans.values())
@@ -95,14 +95,10 @@ class RulesInstaller:
                 check_reach(context.tree, shop.unmet.values(), recording)
         except BudgetExhausted as error:
             stop, summary = StopReason.BUDGET, error.message
-        except RegistryUnreachable as error:
-            # Trying again would not make it answer.
-            stop, summary, code, exhausted = StopReason.GAVE_UP, error.message, error.code, True
         recorder.call("submit", {"result": stop.value}, summary)
         return SetupReport(
             stop=stop,
             summary=summary,
-            code=code,
             recipe=recording.recipe,
             mocks=tuple(shop.mocks),
             lessons=tuple(shop.lessons),

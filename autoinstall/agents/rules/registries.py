@@ -1,16 +1,20 @@
 """Whether the registry that an ecosystem draws from answers from inside a sandbox: told within seconds."""
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from autoinstall.agents.rules.knowledge import load
+from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.errors import RegistryUnreachable
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import Value
 
-CONNECT_SECONDS = 5
-PROBE_SECONDS = 10
-"""Of the whole question; an answer of whatever status is an answer."""
+ANSWER_SECONDS = 15
+"""Of one question."""
+
+INSTALL_SECONDS = 180
+"""Of the tool that asks, where a base lacks it; the set-up would need it next."""
 
 _SHOWN = 8
 _NETWORK = re.compile(
@@ -23,12 +27,14 @@ _NETWORK = re.compile(
 
 class Registry(Value):
     """Attributes:
-    url: a word of the shell, so that variables that name a mirror count.
+    question: a command of `tool`, which is in Debian's `package`; it exits with 0 where the registry answers.
     """
 
     name: str
     ecosystems: tuple[str, ...]
-    url: str
+    tool: str
+    package: str
+    question: str
 
 
 class RegistryTable(Value):
@@ -43,26 +49,28 @@ def registry_of(ecosystem: str) -> Registry | None:
 
 
 def probe(registry: Registry) -> str:
-    """The command that exits with 0 where the registry answers, and where nothing is there to ask it with."""
-    return (
-        "command -v curl >/dev/null || exit 0; "
-        f"curl -sS -o /dev/null --connect-timeout {CONNECT_SECONDS} --max-time {PROBE_SECONDS} {_quoted(registry.url)}"
-    )
+    """The question, bounded; exits with 0 too where there is no tool to ask with."""
+    asked = f"timeout {ANSWER_SECONDS} bash -c {shlex.quote(registry.question)}"
+    return f"command -v {registry.tool} >/dev/null || exit 0; {asked} </dev/null"
 
 
 def answers(ecosystem: str, sandbox: Sandbox) -> bool:
-    """Whether the ecosystem's registry answers; True where none is known."""
+    """Whether the ecosystem's registry answers; True where none is known. The tool that asks is installed."""
     registry = registry_of(ecosystem)
-    return registry is None or sandbox.run(probe(registry), timeout=PROBE_SECONDS + 5).exit_code == 0
+    if registry is None:
+        return True
+    tool = f"command -v {registry.tool} >/dev/null || {{ {apt_install(registry.package)}; }} >/dev/null 2>&1"
+    asked = sandbox.run(f"{tool}; {probe(registry)}", timeout=INSTALL_SECONDS + ANSWER_SECONDS)
+    return asked.exit_code == 0
 
 
 def silent(sandbox: Sandbox) -> tuple[str, ...]:
-    """Names of the registries that do not answer; they are asked all at once."""
+    """Names of the registries that do not answer, as far as there are tools to ask with; asked all at once."""
     table = load("registries", RegistryTable).registry
     asked = "\n".join(
         f"{{ ({probe(item)}) >/dev/null 2>&1 || echo {index} silent; }} &" for index, item in enumerate(table)
     )
-    output = sandbox.run(f"{asked}\nwait", timeout=PROBE_SECONDS + 10).output
+    output = sandbox.run(f"{asked}\nwait", timeout=2 * ANSWER_SECONDS).output
     return tuple(item.name for index, item in enumerate(table) if f"{index} silent" in output.splitlines())
 
 
@@ -80,7 +88,3 @@ def unreachable(ecosystem: str, needs: Sequence[str]) -> RegistryUnreachable:
 def is_network_failure(output: str) -> bool:
     """Whether an output speaks of a host that does not answer."""
     return _NETWORK.search(output) is not None
-
-
-def _quoted(url: str) -> str:
-    return url if url.startswith("$(") else f'"{url}"'
