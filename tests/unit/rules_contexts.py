@@ -17,7 +17,7 @@ from autoinstall.tree import Tree
 from autoinstall.values import CommandResult, Goal
 from tests.conftest import written
 
-Answers = Mapping[str, str | tuple[int, str]]
+Answers = Mapping[str, str | int | tuple[int, str]]
 """What a sandbox prints (exit code 0), or exit code and output, by a part of the command."""
 
 

@@ -13,6 +13,7 @@ from autoinstall.agents.rules.ecosystems.python import PythonEcosystem
 from autoinstall.agents.rules.ecosystems.ruby import RubyEcosystem
 from autoinstall.agents.rules.ecosystems.rust import RustEcosystem
 from autoinstall.agents.rules.ecosystems.shell import ShellEcosystem
+from autoinstall.agents.rules.ecosystems.tabled import tabled_ecosystems
 
 
 def all_ecosystems() -> tuple[Ecosystem, ...]:
@@ -27,6 +28,7 @@ def all_ecosystems() -> tuple[Ecosystem, ...]:
         PhpEcosystem(),
         RubyEcosystem(),
         LuaEcosystem(),
+        *tabled_ecosystems(),
         CEcosystem(),
         MakeEcosystem(),
         ShellEcosystem(),

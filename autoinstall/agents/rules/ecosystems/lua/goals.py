@@ -155,7 +155,7 @@ def _checks(context: Context, project: Project) -> Iterator[Candidate]:
     roots = [root for root in project.roots if root] or ["."]
     yield candidate(
         inside(project.directory, f"luacheck --no-color {' '.join(roots)}"),
-        'examines the sources and counts what it finds: "Total:" with "files" is printed',
+        'examines the sources and counts what it finds: "Total:" with "errors in" is printed',
         Category.LINT,
         74 if named or configured else 46,
         named or evidence_at(tree, project.at(configured) if configured else project.manifest),

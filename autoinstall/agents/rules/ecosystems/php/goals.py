@@ -81,13 +81,14 @@ def _composer(tree: Tree, project: Project) -> Iterator[Candidate]:
         50,
         where,
     )
-    yield candidate(
-        inside(project.directory, "composer check-platform-reqs --no-ansi"),
-        'holds PHP and its extensions against what the packages ask for and says "success" for them',
-        Category.SETUP,
-        60,
-        where,
-    )
+    if any("/" not in name for name in project.requires):
+        yield candidate(
+            inside(project.directory, "composer check-platform-reqs --no-ansi"),
+            'holds PHP and its extensions against what the packages ask for and says "success" for them',
+            Category.SETUP,
+            60,
+            where,
+        )
     if not project.autoload:
         return
     found = list(classes_of(tree, project, 2000))
