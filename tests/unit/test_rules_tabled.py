@@ -18,7 +18,7 @@ R = {
 ELIXIR = {
     "mix.exs": 'defmodule Thing.MixProject do\n  def project do\n    [app: :thing, version: "0.4.1", deps: deps()]\n'
     "  end\n"
-    '  defp deps do\n    [\n      {:jason, "~> 1.0"},\n      {:ex_doc, "~> 0.2", only: :dev}\n    ]\n  end\nend\n',
+    '  defp deps do\n    [\n      {:jason, "~> 1.0"},\n      {:ex_doc, "~> 0.2", only: :dev, runtime: false},\n      {:inner, path: "x"},\n      {:dialyxir, "~> 1.0", only: [:dev, :test]}\n    ]\n  end\nend\n',
     "lib/thing.ex": "defmodule Thing do\nend\n",
     "test/thing_test.exs": "defmodule ThingTest do\nend\n",
 }
@@ -64,7 +64,7 @@ def test_elixir_and_haskell(tmp_path: Path) -> None:
     ("name", "files", "lacking"),
     [
         ("r", R, "CRAN .* jsonlite, rlang"),
-        ("elixir", ELIXIR, "Hex .* jason from there"),
+        ("elixir", ELIXIR, "Hex .* jason, dialyxir from there"),
         ("haskell", HASKELL, "Hackage .* split"),
         ("dotnet", DOTNET, r"NuGet .* the \.NET SDK"),
     ],
