@@ -59,6 +59,7 @@ def test_goals(tmp_path: Path) -> None:
     assert {"vendor/bin/phpunit", "vendor/bin/phpunit tests/ThingTest.php", "php bin/thing --help"} <= set(goals)
     assert "at least 3" in next(goal.description for command, goal in goals.items() if "php -l" in command)
     assert '"2.1.0"' in next(goal.description for command, goal in goals.items() if "O\\Thing::VERSION" in command)
+    assert '"gmp loaded"' in next(goal.description for command, goal in goals.items() if "extension_loaded" in command)
     assert "at least 2 classes" in goals["composer dump-autoload --dev --optimize --no-scripts"].description
 
 

@@ -18,7 +18,9 @@ R = {
 ELIXIR = {
     "mix.exs": 'defmodule Thing.MixProject do\n  def project do\n    [app: :thing, version: "0.4.1", deps: deps()]\n'
     "  end\n"
-    '  defp deps do\n    [\n      {:jason, "~> 1.0"},\n      {:ex_doc, "~> 0.2", only: :dev, runtime: false},\n      {:inner, path: "x"},\n      {:dialyxir, "~> 1.0", only: [:dev, :test]}\n    ]\n  end\nend\n',
+    '  defp deps do\n    [\n      {:jason, "~> 1.0"},\n      {:ex_doc, "~> 0.2", only: :dev, runtime: false},\n'
+    '      {:inner, path: "x"},\n'
+    '      {:dialyxir, "~> 1.0", only: [:dev, :test]}\n    ]\n  end\nend\n',
     "lib/thing.ex": "defmodule Thing do\nend\n",
     "test/thing_test.exs": "defmodule ThingTest do\nend\n",
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
-from autoinstall.agents.rules.ecosystems.php.project import Project, classes_of, project_of
+from autoinstall.agents.rules.ecosystems.php.project import Project, classes_of, extensions_of, project_of
 from autoinstall.agents.rules.ecosystems.scripting import calm_first, files_of, inside, syntax_check
 from autoinstall.tree import Tree
 from autoinstall.values import Category
@@ -81,16 +81,25 @@ def _composer(tree: Tree, project: Project) -> Iterator[Candidate]:
         50,
         where,
     )
-    if any("/" not in name for name in project.requires):
+    extensions = extensions_of(project)
+    if extensions:
+        code = "".join(f'echo extension_loaded("{name}") ? "{name} loaded\\n" : "";' for name in extensions)
         yield candidate(
-            inside(project.directory, "composer check-platform-reqs --no-ansi"),
-            'holds PHP and its extensions against what the packages ask for and says "success" for them',
-            Category.SETUP,
-            60,
-            where,
+            inside(project.directory, f"php -r '{code}'"),
+            f'says of PHP\'s extensions that the package asks for that they are there: "{extensions[0]} loaded"',
+            Category.OTHER,
+            52,
+            evidence_at(tree, project.manifest, f"ext-{extensions[0]}"),
         )
     if not project.autoload:
         return
+    yield candidate(
+        inside(project.directory, "composer dump-autoload --dev --no-scripts"),
+        'writes the autoloader of the sources and the tests: "Generated autoload files"',
+        Category.SETUP,
+        60,
+        evidence_at(tree, project.manifest, "autoload"),
+    )
     found = list(classes_of(tree, project, 2000))
     least = max(len(found) * 8 // 10, 1)
     yield candidate(
