@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autoinstall.agents.rules.ecosystems.tabled import TabledEcosystem, tabled_ecosystems
-from autoinstall.errors import RegistryUnreachable
+from autoinstall.errors import NothingToSetUp, RegistryUnreachable
 from tests.unit.rules_contexts import context_of, goals_of, plan_of
 
 R = {
@@ -32,6 +32,7 @@ HASKELL = {
 }
 DOTNET = {"Thing.sln": "", "Thing/Thing.csproj": '<Project Sdk="Microsoft.NET.Sdk"/>', "Thing/A.cs": "class A {}\n"}
 SILENT = (6, "Could not resolve host")
+ASKED = "timeout 15 bash"
 
 
 def _language(name: str) -> TabledEcosystem:
@@ -43,7 +44,7 @@ def _policy(*packages: str) -> str:
 
 
 def test_r(tmp_path: Path) -> None:
-    answers = {"apt-cache policy": _policy("r-cran-jsonlite", "r-cran-rlang", "r-cran-knitr"), "curl": SILENT}
+    answers = {"apt-cache policy": _policy("r-cran-jsonlite", "r-cran-rlang", "r-cran-knitr"), ASKED: SILENT}
     context = context_of(tmp_path, R)
     goals = goals_of(_language("r"), context, answers)
     assert any('filter = "^half$"' in command for command in goals)
@@ -54,9 +55,9 @@ def test_r(tmp_path: Path) -> None:
 
 
 def test_elixir_and_haskell(tmp_path: Path) -> None:
-    goals = goals_of(_language("elixir"), context_of(tmp_path / "e", ELIXIR), {"curl": ""})
+    goals = goals_of(_language("elixir"), context_of(tmp_path / "e", ELIXIR), {ASKED: ""})
     assert {"mix test", "mix test test/thing_test.exs", "mix compile --force"} <= set(goals)
-    answers = {"apt-cache policy": _policy("libghc-split-dev"), "curl": SILENT}
+    answers = {"apt-cache policy": _policy("libghc-split-dev"), ASKED: SILENT}
     plan = plan_of(_language("haskell"), context_of(tmp_path / "h", HASKELL), answers)
     assert plan.steps[0].command.count("libghc-") == 2  # the two ways in which a package is installed
     assert "runhaskell Setup build" in goals_of(_language("haskell"), context_of(tmp_path / "h", HASKELL), answers)
@@ -67,8 +68,6 @@ def test_elixir_and_haskell(tmp_path: Path) -> None:
     [
         ("r", R, "CRAN .* jsonlite, rlang"),
         ("elixir", ELIXIR, "Hex .* jason, dialyxir from there"),
-        ("haskell", HASKELL, "Hackage .* split"),
-        ("dotnet", DOTNET, r"NuGet .* the \.NET SDK"),
     ],
 )
 def test_registries_that_do_not_answer(tmp_path: Path, name: str, files: dict[str, str], lacking: str) -> None:
@@ -76,7 +75,14 @@ def test_registries_that_do_not_answer(tmp_path: Path, name: str, files: dict[st
     context = context_of(tmp_path, files)
     assert language.detect(context.tree)
     with pytest.raises(RegistryUnreachable, match=lacking):
-        plan_of(language, context, {"command -v dotnet": 1, "curl": SILENT})
+        plan_of(language, context, {ASKED: SILENT})
+
+
+def test_a_language_that_is_not_to_be_had(tmp_path: Path) -> None:
+    context = context_of(tmp_path, DOTNET)
+    with pytest.raises(NothingToSetUp, match=r"needs the \.NET SDK"):
+        goals_of(_language("dotnet"), context, {"command -v dotnet": 1})
+    assert goals_of(_language("dotnet"), context) == {}
 
 
 def test_what_is_no_project_of_theirs(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from autoinstall.agents.rules.ecosystems.scripting import at, calm_first, files_
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.agents.rules.registries import answers, unreachable
 from autoinstall.agents.rules.system_packages import apt_install
+from autoinstall.errors import NothingToSetUp
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Value
@@ -121,7 +122,8 @@ class TabledEcosystem:
         """Debian's packages that the project needs.
 
         Raises:
-            RegistryUnreachable: it needs more, and the registry does not answer.
+            NothingToSetUp: the language itself is not to be had.
+            RegistryUnreachable: the project needs more, and the registry does not answer.
         """
         language = self._language
         text = tree.read(self._manifest(tree))
@@ -130,7 +132,10 @@ class TabledEcosystem:
         known = versions(sandbox, named.values())
         lacking = [need for need in hard if named[need] not in known]
         if not language.packages and sandbox.run(f"command -v {language.command}", timeout=30).exit_code != 0:
-            lacking.insert(0, language.what)
+            raise NothingToSetUp(
+                f"The project needs {language.what}, which neither the base image nor Debian has.",
+                hint="A base image that has it can be named in the list.",
+            )
         if lacking and not answers(language.name, sandbox):
             raise unreachable(language.name, lacking)
         return [*language.packages.split(), *(package for package in named.values() if package in known)]
