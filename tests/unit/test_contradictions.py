@@ -43,6 +43,13 @@ def against(
         ("ERROR: file or directory not found: tests/x.py", Category.TEST),
         ("Error: no test specified", Category.TEST),
         ("error: failed to run custom build command for `openssl-sys v0.9.1`", Category.LINT),
+        (
+            (
+                "test result: ok. 9 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\nCaused by:\n"
+                "  process didn't exit successfully: `/workspace/target/debug/deps/a-1` (signal: 6, SIGABRT)"
+            ),
+            Category.TEST,
+        ),
         ("error: no such command: `clippy`", Category.LINT),
         ("Error: Could not find or load main class com.example.Main\nCaused by: x", Category.RUN),
         ('Exception in thread "main" java.lang.NoClassDefFoundError: a/B\n\tat a.C.main(C.java:1)', Category.RUN),
