@@ -124,7 +124,8 @@ def _modules(tree: Tree, distribution: Distribution) -> Iterator[Candidate]:
             count=len(distribution.modules),
             evidence=evidence_at(tree, distribution.at(distribution.modules[0]), "package "),
         )
-    for index, path in enumerate(distribution.modules[:MAX_MODULES]):
+    telling = sorted(distribution.modules[:20], key=lambda path: not version_of(tree, distribution.at(path)))
+    for index, path in enumerate(telling[:MAX_MODULES]):
         name, version = module_name(path), version_of(tree, distribution.at(path))
         where = evidence_at(tree, distribution.at(path), "VERSION" if version else "package ")
         if version:
