@@ -132,6 +132,13 @@ def test_a_gemfile_of_what_debian_has(tmp_path: Path) -> None:
     assert any("bundle install" in step.command and "--local" not in step.command for step in online.steps)
 
 
+def test_gems_of_the_same_repository(tmp_path: Path) -> None:
+    files = {**FILES, "inner/inner.gemspec": "", "inner/lib/inner.rb": "1\n"}
+    answers = {"apt-cache policy": POLICY, "timeout 15 bash": (1, "no answer")}
+    plan = plan_of(RubyEcosystem(), context_of(tmp_path, files), answers)
+    assert plan.env["RUBYLIB"] == "/workspace/inner/lib"
+
+
 def test_gems_that_nobody_has(tmp_path: Path) -> None:
     answers = {"apt-cache policy": "", "_Contents-": "", "timeout 15 bash": (6, "Could not resolve host")}
     with pytest.raises(RegistryUnreachable, match=r"RubyGems does not answer.*rack ~> 2\.2"):

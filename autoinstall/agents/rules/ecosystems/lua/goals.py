@@ -76,11 +76,13 @@ def _scripts(tree: Tree, project: Project) -> Iterator[Candidate]:
         beside = re.search(r"""(?:dofile|loadfile|io\.open|package\.path\s*=.*)\s*\(?["']\.\./""", text)
         command = f"cd {folder} && lua {posixpath.basename(path)}" if beside and folder else f"lua {shlex.quote(path)}"
         counted = "luaunit" in text
+        if not counted:
+            command += " && lua -v"  # says that the end was reached: many of these scripts print nothing
         yield candidate(
             inside(project.directory, command),
             "runs the tests of one script; at least 90% of the tests pass"
             if counted
-            else "runs the checks of one script to its end, where the first that fails would stop it, without an error",
+            else 'runs the checks of one script to its end, where a failed one would stop it; then "Lua" is printed',
             Category.TEST,
             (60 if project.specs else 90) - 4 * index,
             evidence_at(tree, project.at(path)),

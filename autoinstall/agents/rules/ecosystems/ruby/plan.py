@@ -12,7 +12,7 @@ from autoinstall.agents.rules.ecosystems.ruby.project import Project, needs_of, 
 from autoinstall.agents.rules.ecosystems.scripting import inside
 from autoinstall.agents.rules.registries import answers, unreachable
 from autoinstall.agents.rules.system_packages import apt_install
-from autoinstall.sandbox.contract import Sandbox
+from autoinstall.sandbox.contract import WORKSPACE, Sandbox
 
 GEMFILE = "/opt/ruby/Gemfile"
 """Names the gems that Debian's packages brought: what bundler sets up in place of the project's own."""
@@ -36,6 +36,9 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
         raise unreachable(_NAME, provision.unserved)
     steps += _from_debian(provision)
     env = {"BUNDLE_GEMFILE": GEMFILE} if project.gemfile else {}
+    if project.siblings:
+        # As bundler does with gems that the Gemfile names by their path.
+        env["RUBYLIB"] = ":".join(f"{WORKSPACE}/{directory}/lib" for directory in project.siblings)
     return Plan(steps=(*steps, *_extensions(project)), env=env, exhausted=True)
 
 

@@ -31,7 +31,7 @@ class Project(Value):
     gemspec: of the main gem, relative to the directory; empty where there is none.
     name: of the gem, or what its library is required by.
     specs, tests: files of RSpec, and of Minitest or test-unit.
-    folder: of the tests (`test`, `spec`), empty where there are none.
+    siblings: directories of further gems of the same repository, relative to the root of the checkout.
     """
 
     directory: str
@@ -45,6 +45,7 @@ class Project(Value):
     tests: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
+    siblings: tuple[str, ...] = ()
 
     def at(self, path: str) -> str:
         return at(self.directory, path)
@@ -71,6 +72,9 @@ def project_of(tree: Tree) -> Project | None:
     gemspec = _main_gemspec(specs_here, directory)
     name = _name(tree, directory, gemspec, ruby)
     uses_rspec = any(path.endswith("_spec.rb") for path in ruby) and not _is_minitest_spec(tree, directory, ruby)
+    siblings = {
+        posixpath.dirname(path) for path in tree.files if path.endswith(".gemspec") and 1 <= path.count("/") <= 2
+    }
     return Project(
         directory=directory,
         manifest=at(directory, here[0] if here else ruby[0]),
@@ -89,6 +93,7 @@ def project_of(tree: Tree) -> Project | None:
             and not re.search(r"(?:^|/)(?:test_helper|spec_helper)\.rb$", path)
         ),
         programs=tuple(_programs(tree, directory)),
+        siblings=tuple(sorted(item for item in siblings if item != directory and tree.has_directory(f"{item}/lib"))),
         extensions=tuple(
             path.removeprefix(prefix)
             for path in tree.files
