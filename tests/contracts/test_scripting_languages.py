@@ -1,4 +1,4 @@
-"""Perl, PHP, Ruby and Lua in real containers: Debian's packages serve where no registry does."""
+"""Perl, PHP and Ruby in real containers: Debian's packages serve where no registry does."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,6 @@ import pytest
 
 from autoinstall.agents.contract import Repository
 from autoinstall.agents.rules.contract import Context, Ecosystem
-from autoinstall.agents.rules.ecosystems.lua import LuaEcosystem
 from autoinstall.agents.rules.ecosystems.perl import PerlEcosystem
 from autoinstall.agents.rules.ecosystems.php import PhpEcosystem
 from autoinstall.agents.rules.ecosystems.ruby import RubyEcosystem
@@ -49,20 +48,11 @@ RUBY = {
     "test/test_thing.rb": "require 'bundler/setup'\nrequire 'minitest/autorun'\nrequire 'thing'\n"
     "class TestThing < Minitest::Test\n  def test_version\n    assert_equal '1.4.2', Thing::VERSION\n  end\nend\n",
 }
-LUA = {
-    "thing-scm-1.rockspec": 'package = "thing"\nversion = "scm-1"\nsource = { url = "git://x" }\n'
-    'dependencies = { "lua >= 5.3", "luafilesystem" }\n'
-    'build = { type = "builtin", modules = { thing = "src/thing.lua" } }\n',
-    "src/thing.lua": 'local lfs = require "lfs"\nlocal M = { _VERSION = "thing 1.2.3" }\n'
-    "function M.half(n)\n  return n // 2\nend\nreturn M\n",
-    "spec/thing_spec.lua": 'describe("thing", function()\n  it("halves", function()\n'
-    '    assert.are.equal(2, require("thing").half(5))\n  end)\nend)\n',
-}
 
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceSource:
-    projects = {"perl": PERL, "php": PHP, "ruby": RUBY, "lua": LUA}
+    projects = {"perl": PERL, "php": PHP, "ruby": RUBY}
     files = {f"{name}/{path}": text for name, project in projects.items() for path, text in project.items()}
     return committed(written(tmp_path_factory.mktemp("thing"), files))
 
@@ -79,12 +69,11 @@ def sandbox(provider: DockerProvider, initial: Snapshot) -> Iterator[Sandbox]:
         (PerlEcosystem(), r"prove -l|VERSION|syntax OK"),
         (PhpEcosystem(), r"phpunit|php -l|dump-autoload|Reflection|loaded"),
         (RubyEcosystem(), r"rake test|test_thing|ruby -c|VERSION|gem build|bundle check"),
-        (LuaEcosystem(), r"busted|luac -p|_VERSION|luarocks make|luacheck"),
     ],
     ids=lambda item: getattr(item, "name", ""),
 )
 def test_debian_serves(ecosystem: Ecosystem, wanted: str, sandbox: Sandbox, pristine: WorkspaceSource) -> None:
-    sandbox.run("echo '127.0.0.1 cpan.metacpan.org repo.packagist.org rubygems.org luarocks.org' >>/etc/hosts")
+    sandbox.run("echo '127.0.0.1 cpan.metacpan.org repo.packagist.org rubygems.org' >>/etc/hosts")
     repository = Repository(
         url="https://example.com/o/n", commit=pristine.commit, commit_date=datetime(2023, 6, 1, tzinfo=UTC)
     )

@@ -15,7 +15,10 @@ from autoinstall.agents.rules.registries import answers, unreachable
 from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.sandbox.contract import Sandbox
 
-ALWAYS = "php-cli php-mbstring php-xml php-curl php-zip composer phpunit unzip"
+ALWAYS = "php-cli php-mbstring php-xml composer phpunit"
+DOWNLOADS = ("php-curl", "php-zip", "unzip")
+"""What composer fetches and unpacks packages with."""
+
 _NAME = "php"
 _SCRIPT = "/opt/php/link.php"
 
@@ -33,7 +36,7 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
     provision = served(needs_of(project), sandbox)
     steps = [SUBMODULES] if context.tree.has(".gitmodules") else []
     if project.composer and answers(_NAME, sandbox):
-        return Plan(steps=(*steps, _packages(project, ()), *_from_registry(project)), exhausted=True)
+        return Plan(steps=(*steps, _packages(project, DOWNLOADS), *_from_registry(project)), exhausted=True)
     if provision.unserved:
         raise unreachable(_NAME, provision.unserved)
     steps.append(_packages(project, provision.packages))
