@@ -111,6 +111,7 @@ class NightReport:
         self._list = PurePath(repositories).stem
         self._total = total
         self._told = 0.0
+        self._note = ""
         self._progress: UUID | None = None
         with _if_prefect_takes("the progress"):
             # Prefect's artifact functions are coroutines only in an event loop, and flows here run outside of one.
@@ -126,10 +127,14 @@ class NightReport:
         self.rows.append(row)
         self._counts[row.word] += 1
         if time.monotonic() - self._told >= PROGRESS_SECONDS:
-            self.note("")
+            self._tell()
 
     def note(self, text: str) -> None:
         """Say beside the progress what else is to be known now, such as what the night waits for."""
+        self._note = text
+        self._tell()
+
+    def _tell(self) -> None:
         if self._progress is None:
             return
         progress = f"{len(self.rows)} of {self._total} repositories: {self.summary()}"
@@ -137,7 +142,7 @@ class NightReport:
             update_progress_artifact(
                 self._progress,
                 progress=100.0 * len(self.rows) / max(self._total, 1),
-                description=f"{progress}; {text}" if text else progress,
+                description=f"{progress}; {self._note}" if self._note else progress,
             )
         self._told = time.monotonic()
 
@@ -159,7 +164,7 @@ class NightReport:
 
     def finish(self) -> None:
         """Publish the table: what was done, and of what was skipped as much as there is room for."""
-        self.note("")
+        self._tell()
         shown = sorted(self.rows, key=lambda row: row.outcome is None)[:TABLE_ROWS]
         if not shown:
             return

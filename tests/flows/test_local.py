@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -65,7 +66,7 @@ def is_gone(pid: int) -> bool:
     return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
 
 
-def test_what_is_killed_is_started_again_and_nothing_else(local: Local, state: Path) -> None:
+def test_what_is_killed_is_started_again_and_what_is_under_way_ends_with_the_worker(local: Local, state: Path) -> None:
     first = local("up")
     assert first.returncode == 0, first.stderr
     assert first.stdout.strip().startswith("http://127.0.0.1:")
@@ -86,15 +87,19 @@ def test_what_is_killed_is_started_again_and_nothing_else(local: Local, state: P
     assert local("up").returncode == 0
     assert pids(state) == after
 
-    assert local("down").returncode == 0
+    with clone_under_way(f"{first.stdout.strip()}/api"):
+        running = psutil.Process(after["worker"]).children(recursive=True)
+        assert any("git" in process.name() for process in running)
+        assert local("down").returncode == 0
     assert all(map(is_gone, after.values()))
+    assert [process for process in running if process.is_running()] == []
     assert local("down").returncode == 0
 
 
-def test_what_is_under_way_ends_with_the_worker(local: Local, state: Path) -> None:
-    """A run is in the middle of a clone, from a remote that answers nothing."""
-    address = local("up").stdout.strip()
-    with socket.create_server(("127.0.0.1", 0)) as remote, temporary_settings({PREFECT_API_URL: f"{address}/api"}):
+@contextmanager
+def clone_under_way(api: str) -> Iterator[None]:
+    """A run of the deployment for one repository, whose remote answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as remote, temporary_settings({PREFECT_API_URL: api}):
         remote.settimeout(120)
         with get_client(sync_client=True) as client:
             deployment = client.read_deployment_by_name("build-environment/repository")
@@ -102,7 +107,4 @@ def test_what_is_under_way_ends_with_the_worker(local: Local, state: Path) -> No
             client.create_flow_run_from_deployment(deployment.id, parameters={"spec": {"url": url}})
         connection, _ = remote.accept()
         with connection:
-            running = psutil.Process(pids(state)["worker"]).children(recursive=True)
-            assert any("git" in process.name() for process in running)
-            assert local("down").returncode == 0
-    assert [process for process in running if process.is_running()] == []
+            yield

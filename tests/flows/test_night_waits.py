@@ -103,7 +103,7 @@ def test_a_full_disk_ends_the_night_and_fails_nothing(
     assert len(pd.read_parquet(f"{quick.data}/repositories")) == 1
 
 
-def refuse_runs(times: float, monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
+def refuse_runs(times: float, monkeypatch: pytest.MonkeyPatch, retries: int = 3) -> list[httpx.Request]:
     """Have Prefect's server answer 503 to the first so many requests to take a repository's run; gives those that were
     refused."""
     refused: list[httpx.Request] = []
@@ -116,7 +116,7 @@ def refuse_runs(times: float, monkeypatch: pytest.MonkeyPatch) -> list[httpx.Req
         return await send(client, request, **named)
 
     monkeypatch.setattr(httpx.AsyncClient, "send", answer)
-    monkeypatch.setattr(dispatch, "_BUILD_ONE", dispatch.build_one.with_options(retry_delay_seconds=0))
+    monkeypatch.setattr(dispatch, "_BUILD_ONE", dispatch.build_one.with_options(retries=retries, retry_delay_seconds=0))
     return refused
 
 
@@ -135,7 +135,7 @@ def test_a_run_that_prefect_refuses_at_first_is_begun_later(
 def test_a_run_that_prefect_never_takes_has_a_row_all_the_same(
     make_runtime: MakeRuntime, quick: Settings, repositories: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse_runs(float("inf"), monkeypatch)
+    refuse_runs(float("inf"), monkeypatch, retries=1)
     once = quick.model_copy(update={"night": QUICK.model_copy(update={"repeats": 0})})
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=once)):
         state = nightly(str(repositories), concurrency=1, force=True, return_state=True)

@@ -141,8 +141,8 @@ def test_bad_lists_and_directories_are_said_before_anything_runs(
 def test_a_database_that_is_locked_again_and_again_fails_no_repository(
     make_runtime: MakeRuntime, repository: Path, tmp_path: Path, data: Path
 ) -> None:
-    """Six at once, while somebody else writes to the server's SQLite database."""
-    names = [repository.with_name(f"copy{number}") for number in range(6)]
+    """Four at once, while somebody else writes to the server's SQLite database."""
+    names = [repository.with_name(f"copy{number}") for number in range(4)]
     for name in names:
         shutil.copytree(repository, name)
     path = tmp_path / "many.csv"
@@ -162,11 +162,11 @@ def test_a_database_that_is_locked_again_and_again_fails_no_repository(
     thread = threading.Thread(target=lock)
     thread.start()
     try:
-        name, rows = run(make_runtime(), path, concurrency=6)
+        name, rows = run(make_runtime(), path, concurrency=4)
     finally:
         over.set()
         thread.join()
 
     assert len(held) > 3
-    assert (name, [row.outcome for row in rows]) == ("Completed", [Outcome.VERIFIED] * 6)
-    assert len(pd.read_parquet(data / "repositories")) == 6
+    assert (name, [row.outcome for row in rows]) == ("Completed", [Outcome.VERIFIED] * 4)
+    assert len(pd.read_parquet(data / "repositories")) == 4

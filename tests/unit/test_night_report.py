@@ -69,3 +69,12 @@ def test_what_prefect_does_not_take_costs_nothing_else(
     assert report.summary() == "1 verified"
     assert "Prefect did not take the " in caplog.text
     assert refused not in {name for name, _ in published}
+
+
+def test_what_a_night_waited_for_is_still_told_when_it_ends(published: Published) -> None:
+    report = NightReport("list.csv", total=2)
+    report.note("waits: no disk")
+    report.add(row(0, None))
+    report.finish()
+    updates = [arguments["description"] for name, arguments in published if name == "update_progress_artifact"]
+    assert updates[-1] == "1 of 2 repositories: 1 skipped; waits: no disk"
