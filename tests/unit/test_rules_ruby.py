@@ -145,6 +145,12 @@ def test_gems_that_nobody_has(tmp_path: Path) -> None:
         goals_of(RubyEcosystem(), context_of(tmp_path, FILES), answers)
 
 
+def test_tests_that_start_servers_do_not_stop_the_others(tmp_path: Path) -> None:
+    context = context_of(tmp_path, {**FILES, "test/test_integration.rb": "1\n"})
+    goals = goals_of(RubyEcosystem(), context, {"timeout 15 bash": ""})
+    assert any("sort.grep_v(/integration/)" in command for command in goals)
+
+
 @pytest.mark.parametrize(
     ("rakefile", "task"),
     [
