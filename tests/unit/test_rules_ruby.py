@@ -19,7 +19,7 @@ FILES = {
     "Rakefile": "require 'bundler/gem_tasks'\nrequire 'rake/testtask'\nRake::TestTask.new(:test)\n",
     "lib/thing.rb": "require 'thing/version'\nmodule Thing\nend\n",
     "lib/thing/version.rb": "module Thing\n  VERSION = '1.4.2'\nend\n",
-    "test/test_thing.rb": "require 'minitest/autorun'\nclass TestThing < Minitest::Test\nend\n",
+    "test/test_thing.rb": "require 'test_helper'\nrequire 'minitest/autorun'\nclass TestThing < Minitest::Test\nend\n",
     "test/test_helper.rb": "require 'rack/test'\nrequire 'json'\n",
     "exe/thing": "#!/usr/bin/env ruby\nrequire 'optparse'\n",
 }
@@ -110,7 +110,11 @@ def test_specs_of_rspec_and_of_minitest(tmp_path: Path) -> None:
     rspec = {"Gemfile": "gem 'rspec'\n", "lib/a.rb": "1\n", "spec/a_spec.rb": "describe 'x' do\nend\n"}
     goals = goals_of(RubyEcosystem(), context_of(tmp_path / "rspec", rspec), {"timeout 15 bash": ""})
     assert {"bundle exec rspec", "bundle exec rspec spec/a_spec.rb"} <= set(goals)
-    minitest = {**rspec, "spec/spec_helper.rb": "require 'minitest/autorun'\n"}
+    helper = "require 'minitest/autorun'\n"
+    left_out = {**rspec, "spec/spec_helper.rb": helper}
+    goals = goals_of(RubyEcosystem(), context_of(tmp_path / "left-out", left_out), {"timeout 15 bash": ""})
+    assert "bundle exec ruby -Ilib -Ispec -r ./spec/spec_helper.rb spec/a_spec.rb" in goals
+    minitest = {**left_out, "spec/a_spec.rb": "require 'spec_helper'\n"}
     goals = goals_of(RubyEcosystem(), context_of(tmp_path / "minitest", minitest), {"timeout 15 bash": ""})
     assert "bundle exec rspec" not in goals
     assert "bundle exec ruby -Ilib -Ispec spec/a_spec.rb" in goals

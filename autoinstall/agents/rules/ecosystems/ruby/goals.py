@@ -41,7 +41,7 @@ def _suites(tree: Tree, project: Project) -> Iterator[Candidate]:
     if project.specs:
         suites.append((f"{project.prefix}rspec", 96))
     if project.tests:
-        suites.append((_all_tests(project), 90 if project.specs else 92))
+        suites.append((_all_tests(tree, project), 90 if project.specs else 92))
         task = _test_task(tree.read(project.at(project.rakefile))) if project.rakefile else ""
         if task:
             # A Rakefile that needs further gems may not even load.
@@ -66,7 +66,16 @@ def _test_task(rakefile: str) -> str:
     return "test" if names and ("test" in names or _TEST_TASK.search(rakefile)) else (names or [""])[0]
 
 
-def _all_tests(project: Project) -> str:
+def _helper(tree: Tree, project: Project) -> str:
+    """The option that loads the tests' helper, where they leave that to whoever runs them."""
+    for path in ("spec/spec_helper.rb", "test/test_helper.rb", "test/helper.rb"):
+        name = posixpath.basename(path).removesuffix(".rb")
+        if tree.has(project.at(path)) and not any(name in tree.read(project.at(item)) for item in project.tests[:20]):
+            return f" -r ./{path}"
+    return ""
+
+
+def _all_tests(tree: Tree, project: Project) -> str:
     """Every test file in one process, without Rake."""
     folder = project.tests[0].split("/")[0]
     names = {posixpath.basename(path) for path in project.tests}
@@ -80,14 +89,15 @@ def _all_tests(project: Project) -> str:
     # Those start servers of many kinds, as they are loaded; where one is not to be had, no test at all would run.
     less = ".grep_v(/integration/)" if any("integration" in path for path in project.tests) else ""
     code = f'Dir["./{folder}/**/{{{wanted}}}.rb"].sort{less}.each {{ |file| require file }}'
-    return f"{project.prefix}ruby -Ilib -I{folder} -e '{code}'"
+    return f"{project.prefix}ruby -Ilib -I{folder}{_helper(tree, project)} -e '{code}'"
 
 
 def _single(tree: Tree, project: Project) -> Iterator[Candidate]:
     tested = project.specs or project.tests
+    helper = _helper(tree, project)
     for index, path in enumerate(calm_first(tree, project.directory, tested)[:MAX_TESTS]):
-        folder = path.split("/")[0]
-        command = f"rspec {shlex.quote(path)}" if project.specs else f"ruby -Ilib -I{folder} {shlex.quote(path)}"
+        ruby = f"ruby -Ilib -I{path.split('/')[0]}{helper}"
+        command = f"rspec {shlex.quote(path)}" if project.specs else f"{ruby} {shlex.quote(path)}"
         yield candidate(
             inside(project.directory, f"{project.prefix}{command}"),
             "runs the tests of one file; at least 90% of the tests pass",
