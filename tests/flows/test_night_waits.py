@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pandas as pd
 import pytest
+from prefect.client.base import PrefectHttpxAsyncClient
 from prefect.client.orchestration import get_client
-from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from autoinstall.errors import DiskFull, EngineUnavailable, NightHalted
 from autoinstall.runtime import Runtime
@@ -104,18 +104,18 @@ def test_a_full_disk_ends_the_night_and_fails_nothing(
 
 
 def refuse_runs(times: float, monkeypatch: pytest.MonkeyPatch, retries: int = 3) -> list[httpx.Request]:
-    """Have Prefect's server answer 503 to the first so many requests to take a repository's run; gives those that were
-    refused."""
+    """Have Prefect's client give up on the first so many requests to take a repository's run, as after answers of 503;
+    gives those requests."""
     refused: list[httpx.Request] = []
-    send = httpx.AsyncClient.send
+    send = PrefectHttpxAsyncClient.send
 
-    async def answer(client: httpx.AsyncClient, request: httpx.Request, **named: Any) -> httpx.Response:
+    async def answer(client: PrefectHttpxAsyncClient, request: httpx.Request, **named: Any) -> httpx.Response:
         if request.method == "POST" and request.url.path.endswith("/task_runs/") and len(refused) < times:
             refused.append(request)
-            return httpx.Response(503, request=request)
+            raise httpx.HTTPStatusError("503", request=request, response=httpx.Response(503, request=request))
         return await send(client, request, **named)
 
-    monkeypatch.setattr(httpx.AsyncClient, "send", answer)
+    monkeypatch.setattr(PrefectHttpxAsyncClient, "send", answer)
     monkeypatch.setattr(dispatch, "_BUILD_ONE", dispatch.build_one.with_options(retries=retries, retry_delay_seconds=0))
     return refused
 
@@ -124,7 +124,7 @@ def test_a_run_that_prefect_refuses_at_first_is_begun_later(
     make_runtime: MakeRuntime, quick: Settings, repositories: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = refuse_runs(3, monkeypatch)
-    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=quick)):
+    with use_runtime(make_runtime(settings=quick)):
         state = nightly(str(repositories), concurrency=2, force=True, return_state=True)
 
     assert len(refused) == 3
@@ -137,7 +137,7 @@ def test_a_run_that_prefect_never_takes_has_a_row_all_the_same(
 ) -> None:
     refuse_runs(float("inf"), monkeypatch, retries=1)
     once = quick.model_copy(update={"night": QUICK.model_copy(update={"repeats": 0})})
-    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), use_runtime(make_runtime(settings=once)):
+    with use_runtime(make_runtime(settings=once)):
         state = nightly(str(repositories), concurrency=1, force=True, return_state=True)
 
     assert state.name == "Halted"

@@ -20,6 +20,7 @@ from autoinstall.errors import BadInput
 from autoinstall.runtime import Runtime
 from autoinstall.settings import OrchestrationSettings, Settings
 from autoinstall.values import Outcome, RepositorySpec
+from flows import dispatch
 from flows.build_environment import build_environment
 from flows.dispatch import cancel_children, repository_name
 from flows.nightly import nightly
@@ -153,15 +154,30 @@ def test_runs_that_die_or_vanish_are_rows_too(
 
 
 def test_a_run_that_an_earlier_night_left_is_waited_for(
-    make_runtime: MakeRuntime, repositories: Path, repository: Path, deployment: UUID, worker: Callable[..., Worker]
+    *,
+    make_runtime: MakeRuntime,
+    repositories: Path,
+    repository: Path,
+    deployment: UUID,
+    worker: Callable[..., Worker],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spec = RepositorySpec(url=str(repository))
     with get_client(sync_client=True) as client:
         left = client.create_flow_run_from_deployment(deployment, parameters={"spec": spec.model_dump(mode="json")})
-    at_work = worker()
+    # It must not have ended before the night looks.
+    at_work: list[Worker] = []
+    look = dispatch._Pool.under_way
+
+    def under_way(pool: dispatch._Pool) -> dict[str, UUID]:
+        found = look(pool)
+        at_work.append(worker())
+        return found
+
+    monkeypatch.setattr(dispatch._Pool, "under_way", under_way)
     rows = run(make_runtime(), repositories, concurrency=2)
     assert str(left.id) in {row.flow_run_id for row in rows}
-    assert len(at_work.seen) == 2
+    assert len(at_work[0].seen) == 2
 
 
 def test_cancelling_a_night_cancels_what_it_left_to_workers(
