@@ -15,7 +15,7 @@ from tests.unit.rules_contexts import context_of, goals_of, plan_of, scripted
 FILES = {
     "thing.gemspec": "Gem::Specification.new do |s|\n  s.name = 'thing'\n  s.version = Thing::VERSION\n"
     "  s.add_dependency 'rack', '~> 2.2', '>= 2.2.4'\n  s.add_development_dependency 'minitest', '~> 6.0'\nend\n",
-    "Gemfile": "source 'https://rubygems.org'\ngemspec\ngem 'rake'\ngroup :development do\n  gem 'pry'\nend\n",
+    "Gemfile": "source 'https://gems.example.org'\ngemspec\ngem 'rake'\ngroup :development do\n  gem 'pry'\nend\n",
     "Rakefile": "require 'bundler/gem_tasks'\nrequire 'rake/testtask'\nRake::TestTask.new(:test)\n",
     "lib/thing.rb": "require 'thing/version'\nmodule Thing\nend\n",
     "lib/thing/version.rb": "module Thing\n  VERSION = '1.4.2'\nend\n",
