@@ -19,7 +19,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
@@ -187,7 +187,7 @@ def with_public_metrics(result: Result, settings: Settings) -> Result:
     except AutoinstallError as error:
         print(f"{result.listed.url}: {error}")
         return result
-    return Result(**{**vars(result), "collects": collects, "missing_imports": missing})
+    return replace(result, collects=collects, missing_imports=missing)
 
 
 def pytest_of(record: EnvironmentRecord) -> str:

@@ -1,8 +1,11 @@
 """Short ways to write candidates; what a description may say is in `autoinstall.outputs.expectations`."""
 
+import re
+from collections.abc import Iterable
+
 from autoinstall.agents.rules.contract import Candidate, Step
 from autoinstall.tree import Tree
-from autoinstall.values import Category, Evidence, Goal
+from autoinstall.values import Category, Evidence, Goal, Value
 
 MOST_TESTS = 0.9
 """Pass rate asked of whole suites: healthy projects have tests that fail for reasons of their own."""
@@ -16,6 +19,18 @@ SUBMODULES = Step(
     optional=True,
     timeout=120,
 )
+
+
+class Question(Value):
+    """Sources that match are of a program that answers to `option` with its usage."""
+
+    pattern: str
+    option: str
+
+
+def question_of(questions: Iterable[Question], text: str) -> Question | None:
+    """The first that a program with these sources answers to."""
+    return next((question for question in questions if re.search(question.pattern, text)), None)
 
 
 def candidate(

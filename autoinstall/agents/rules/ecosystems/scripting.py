@@ -2,15 +2,18 @@
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from autoinstall.agents.rules.contract import Candidate
-from autoinstall.agents.rules.ecosystems.goals import candidate
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
 
 MOST_FILES = 0.9
 """Share of the sources that a check of their syntax must pass: some are broken on purpose, or for other versions."""
+
+MAX_TESTS = 4
+"""Test files that become goals of their own."""
 
 _ASIDE = re.compile(
     r"(?i)(?:^|/)(?:vendor|third[_-]party|node_modules|fixtures?|testdata|examples?|samples?|benchmarks?|templates?)/"
@@ -66,6 +69,46 @@ def calm_first(tree: Tree, directory: str, paths: Sequence[str]) -> list[str]:
         return bool(_REMOTE.search(text)), path.count("/"), -min(len(text), 4000), path
 
     return sorted(paths, key=order)
+
+
+def suite(
+    command: str, evidence: Evidence, *, fails: tuple[int, ...], weight: int = 96, says: str = "runs the tests"
+) -> Candidate:
+    """A goal that runs all tests; `fails` are the exit codes of a runner of which some tests failed, and 0."""
+    return candidate(
+        command,
+        f"{says}; at least 90% of the tests pass",
+        Category.TEST,
+        weight,
+        evidence,
+        exit_codes=fails,
+        rate=MOST_TESTS,
+        timeout=SUITE_SECONDS,
+    )
+
+
+def single_tests(
+    tree: Tree,
+    directory: str,
+    paths: Sequence[str],
+    runs: Callable[[str], str],
+    *,
+    fails: tuple[int, ...],
+    needle: str,
+    says: str = "runs the tests of one file",
+) -> Iterator[Candidate]:
+    """Goals that run a test file each, the calm ones first: `runs` makes the command of a path, and `needle` is
+    what the evidence's line has."""
+    for index, path in enumerate(calm_first(tree, directory, paths)[:MAX_TESTS]):
+        yield candidate(
+            inside(directory, runs(path)),
+            f"{says}; at least 90% of the tests pass",
+            Category.TEST,
+            66 - 3 * index,
+            evidence_at(tree, at(directory, path), needle),
+            exit_codes=fails,
+            rate=MOST_TESTS,
+        )
 
 
 def syntax_check(

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.go.knowledge import knowledge
 from autoinstall.agents.rules.ecosystems.go.modules import Module, builds_here, import_path, modules_of, sources
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import (
+    MOST_TESTS,
+    SUITE_SECONDS,
+    candidate,
+    evidence_at,
+    question_of,
+)
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
 
@@ -219,7 +225,7 @@ def _programs(tree: Tree, module: Module, files: list[str]) -> Iterator[Candidat
         text = "\n".join(tree.read(path) for path in files if posixpath.dirname(path) == directory)
         evidence = evidence_at(tree, by_directory[directory], "func main()")
         place = _dot(module, directory)
-        asked = next((item for item in knowledge().question if re.search(item.pattern, text)), None)
+        asked = question_of(knowledge().question, text)
         if asked is None:
             yield candidate(
                 module.inside(f"go build -v -o /tmp/stage/ {place} && find /tmp/stage -type f"),

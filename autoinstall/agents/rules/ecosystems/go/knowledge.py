@@ -2,6 +2,7 @@
 
 from datetime import date
 
+from autoinstall.agents.rules.ecosystems.goals import Question
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.values import Value
 
@@ -16,13 +17,6 @@ class Line(Value):
     @property
     def minor(self) -> int:
         return int(self.name.partition(".")[2])
-
-
-class Question(Value):
-    """Sources that match are of a program that answers to `option` with its usage."""
-
-    pattern: str
-    option: str
 
 
 class GoTable(Value):

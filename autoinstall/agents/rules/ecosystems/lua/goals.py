@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, candidate, evidence_at
 from autoinstall.agents.rules.ecosystems.lua.project import Project, project_of, version_of
-from autoinstall.agents.rules.ecosystems.scripting import calm_first, files_of, inside
+from autoinstall.agents.rules.ecosystems.scripting import calm_first, files_of, inside, single_tests, suite
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
-MAX_TESTS = 4
 MAX_MODULES = 4
 _FAILS = (0, *range(1, 126))
 """busted and LuaUnit exit with the number of failed tests."""
@@ -37,16 +36,7 @@ def _busted(tree: Tree, project: Project) -> Iterator[Candidate]:
     where = evidence_at(tree, project.at(project.specs[0]), "describe")
     regular = all(path.startswith("spec/") and path.endswith("_spec.lua") for path in project.specs)
     folder = "" if regular or tree.has(project.at(".busted")) else f" {project.specs[0].split('/')[0]}"
-    yield candidate(
-        inside(project.directory, f"busted{folder}"),
-        "runs the tests; at least 90% of the tests pass",
-        Category.TEST,
-        96,
-        where,
-        exit_codes=_FAILS,
-        rate=MOST_TESTS,
-        timeout=SUITE_SECONDS,
-    )
+    yield suite(inside(project.directory, f"busted{folder}"), where, fails=_FAILS)
     yield candidate(
         inside(project.directory, f"busted --list{folder}"),
         f"loads the tests and lists them in at least {len(project.specs)} lines",
@@ -55,16 +45,14 @@ def _busted(tree: Tree, project: Project) -> Iterator[Candidate]:
         where,
         exit_codes=_FAILS,
     )
-    for index, path in enumerate(calm_first(tree, project.directory, project.specs)[:MAX_TESTS]):
-        yield candidate(
-            inside(project.directory, f"busted {shlex.quote(path)}"),
-            "runs the tests of one file; at least 90% of the tests pass",
-            Category.TEST,
-            66 - 3 * index,
-            evidence_at(tree, project.at(path), "describe"),
-            exit_codes=_FAILS,
-            rate=MOST_TESTS,
-        )
+    yield from single_tests(
+        tree,
+        project.directory,
+        project.specs,
+        lambda path: f"busted {shlex.quote(path)}",
+        fails=_FAILS,
+        needle="describe",
+    )
 
 
 def _scripts(tree: Tree, project: Project) -> Iterator[Candidate]:

@@ -5,18 +5,17 @@ import shlex
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import SUITE_SECONDS, candidate, evidence_at
 from autoinstall.agents.rules.ecosystems.perl.distribution import (
     Distribution,
     distribution_of,
     module_name,
     version_of,
 )
-from autoinstall.agents.rules.ecosystems.scripting import calm_first, inside, syntax_check
+from autoinstall.agents.rules.ecosystems.scripting import inside, single_tests, suite, syntax_check
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
-MAX_TESTS = 4
 MAX_MODULES = 3
 MAX_SCRIPTS = 3
 _FAILS = (0, *range(1, 126))
@@ -51,29 +50,22 @@ def _tests(tree: Tree, distribution: Distribution) -> Iterator[Candidate]:
     library = "-b" if distribution.compiled else "-l"
     # As `make test` does, which says less of what failed; a suite that sleeps is not to be run in both ways.
     makes = {"Makefile.PL": "make && prove -b -r t", "Build.PL": "./Build && prove -b -r t"}
-    yield candidate(
+    yield suite(
         inside(distribution.directory, makes.get(distribution.builder, f"prove {library} -r t")),
-        "builds the distribution and runs its tests; at least 90% of the tests pass"
-        if distribution.builder
-        else "runs the tests; at least 90% of the tests pass",
-        Category.TEST,
-        96,
         where,
-        exit_codes=_FAILS,
-        rate=MOST_TESTS,
-        timeout=SUITE_SECONDS,
+        fails=_FAILS,
+        says="builds the distribution and runs its tests" if distribution.builder else "runs the tests",
     )
     certain = [path for path in distribution.tests if "skip_all" not in tree.read(distribution.at(path))]
-    for index, path in enumerate(calm_first(tree, distribution.directory, certain)[:MAX_TESTS]):
-        yield candidate(
-            inside(distribution.directory, f"prove {library} -v {shlex.quote(path)}"),
-            "runs the tests of one file by name; at least 90% of the tests pass",
-            Category.TEST,
-            66 - 3 * index,
-            evidence_at(tree, distribution.at(path), "use Test"),
-            exit_codes=_FAILS,
-            rate=MOST_TESTS,
-        )
+    yield from single_tests(
+        tree,
+        distribution.directory,
+        certain,
+        lambda path: f"prove {library} -v {shlex.quote(path)}",
+        fails=_FAILS,
+        needle="use Test",
+        says="runs the tests of one file by name",
+    )
 
 
 def _build(tree: Tree, distribution: Distribution) -> Iterator[Candidate]:

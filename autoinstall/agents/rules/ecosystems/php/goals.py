@@ -4,13 +4,12 @@ import shlex
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import candidate, evidence_at
 from autoinstall.agents.rules.ecosystems.php.project import Project, classes_of, extensions_of, project_of
-from autoinstall.agents.rules.ecosystems.scripting import calm_first, files_of, inside, syntax_check
+from autoinstall.agents.rules.ecosystems.scripting import files_of, inside, single_tests, suite, syntax_check
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
-MAX_TESTS = 4
 MAX_CLASSES = 4
 _FAILS = (0, 1, 2)
 
@@ -40,16 +39,7 @@ def _tests(tree: Tree, project: Project) -> Iterator[Candidate]:
     where = evidence_at(tree, project.at(project.configuration or project.tests[0]), "testsuite")
     folder = "" if project.configuration else f" {project.tests[0].split('/')[0]}"
     loader = "" if project.configuration or not project.composer else " --bootstrap=vendor/autoload.php"
-    yield candidate(
-        inside(project.directory, f"{project.phpunit}{loader}{folder}"),
-        "runs the tests; at least 90% of the tests pass",
-        Category.TEST,
-        96,
-        where,
-        exit_codes=_FAILS,
-        rate=MOST_TESTS,
-        timeout=SUITE_SECONDS,
-    )
+    yield suite(inside(project.directory, f"{project.phpunit}{loader}{folder}"), where, fails=_FAILS)
     least = max(len(project.tests), 1)
     yield candidate(
         inside(project.directory, f"{project.phpunit}{loader}{folder} --list-tests"),
@@ -59,16 +49,15 @@ def _tests(tree: Tree, project: Project) -> Iterator[Candidate]:
         where,
         exit_codes=(0, 255),  # what test doubles do as they go, without having been used
     )
-    for index, path in enumerate(calm_first(tree, project.directory, project.tests)[:MAX_TESTS]):
-        yield candidate(
-            inside(project.directory, f"{project.phpunit}{loader} {shlex.quote(path)}"),
-            "runs the tests of one class; at least 90% of the tests pass",
-            Category.TEST,
-            66 - 3 * index,
-            evidence_at(tree, project.at(path), "class "),
-            exit_codes=_FAILS,
-            rate=MOST_TESTS,
-        )
+    yield from single_tests(
+        tree,
+        project.directory,
+        project.tests,
+        lambda path: f"{project.phpunit}{loader} {shlex.quote(path)}",
+        fails=_FAILS,
+        needle="class ",
+        says="runs the tests of one class",
+    )
 
 
 def _composer(tree: Tree, project: Project) -> Iterator[Candidate]:

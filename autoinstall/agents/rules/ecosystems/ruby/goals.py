@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import candidate, evidence_at
 from autoinstall.agents.rules.ecosystems.ruby.project import Project, project_of, undeclared, version_of
-from autoinstall.agents.rules.ecosystems.scripting import calm_first, files_of, inside, syntax_check
+from autoinstall.agents.rules.ecosystems.scripting import files_of, inside, single_tests, suite, syntax_check
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
-MAX_TESTS = 4
 MAX_PROGRAMS = 3
 _FAILS = (0, 1)
 _TASK = re.compile(r"""(?m)TestTask\.(?:new|create)\b(?:[ (]+(?::|['"])(?P<name>[\w:-]+))?""")
@@ -48,16 +47,7 @@ def _suites(tree: Tree, project: Project) -> Iterator[Candidate]:
             weight = 80 if undeclared(tree, project, project.rakefile) else 97
             suites.append((f"{project.prefix}rake {task}", weight))
     for command, weight in suites:
-        yield candidate(
-            inside(project.directory, command),
-            "runs the tests; at least 90% of the tests pass",
-            Category.TEST,
-            weight,
-            where,
-            exit_codes=_FAILS,
-            rate=MOST_TESTS,
-            timeout=SUITE_SECONDS,
-        )
+        yield suite(inside(project.directory, command), where, fails=_FAILS, weight=weight)
 
 
 def _test_task(rakefile: str) -> str:
@@ -95,18 +85,13 @@ def _all_tests(tree: Tree, project: Project) -> str:
 def _single(tree: Tree, project: Project) -> Iterator[Candidate]:
     tested = project.specs or project.tests
     helper = _helper(tree, project)
-    for index, path in enumerate(calm_first(tree, project.directory, tested)[:MAX_TESTS]):
-        ruby = f"ruby -Ilib -I{path.split('/')[0]}{helper}"
-        command = f"rspec {shlex.quote(path)}" if project.specs else f"{ruby} {shlex.quote(path)}"
-        yield candidate(
-            inside(project.directory, f"{project.prefix}{command}"),
-            "runs the tests of one file; at least 90% of the tests pass",
-            Category.TEST,
-            66 - 3 * index,
-            evidence_at(tree, project.at(path), "describe" if project.specs else "class "),
-            exit_codes=_FAILS,
-            rate=MOST_TESTS,
-        )
+
+    def runs(path: str) -> str:
+        command = "rspec" if project.specs else f"ruby -Ilib -I{path.split('/', maxsplit=1)[0]}{helper}"
+        return f"{project.prefix}{command} {shlex.quote(path)}"
+
+    needle = "describe" if project.specs else "class "
+    yield from single_tests(tree, project.directory, tested, runs, fails=_FAILS, needle=needle)
 
 
 def _sources(tree: Tree, project: Project) -> Iterator[Candidate]:

@@ -5,7 +5,13 @@ import re
 from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.goals import (
+    MOST_TESTS,
+    SUITE_SECONDS,
+    candidate,
+    evidence_at,
+    question_of,
+)
 from autoinstall.agents.rules.ecosystems.rust.flags import named, selection
 from autoinstall.agents.rules.ecosystems.rust.knowledge import knowledge
 from autoinstall.agents.rules.ecosystems.rust.manifests import Package, Project, Target, project_of
@@ -216,7 +222,7 @@ def _programs(tree: Tree, project: Project, package: Package) -> Iterator[Candid
             if path.endswith(".rs") and path.startswith(f"{folder}/" if folder else "src/")
         )
         text += tree.read(package.manifest)
-        asked = next((item for item in knowledge().question if re.search(item.pattern, text)), None)
+        asked = question_of(knowledge().question, text)
         if asked:
             yield candidate(
                 project.inside(f"cargo run -q{which} --bin {target.name} -- {asked.option}"),

@@ -1,5 +1,6 @@
 """The table knowledge/rust.toml, typed."""
 
+from autoinstall.agents.rules.ecosystems.goals import Question
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.values import Value
 
@@ -9,13 +10,6 @@ class Toolchain(Value):
 
     packages: str
     tools: str
-
-
-class Question(Value):
-    """Sources that match are of a program that answers to `option` with its usage."""
-
-    pattern: str
-    option: str
 
 
 class RustTable(Value):
