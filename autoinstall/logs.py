@@ -72,7 +72,15 @@ def log_command(spec: SandboxSpec, result: CommandResult) -> None:
         )
         if part
     )
-    how = " (timed out)" if result.timed_out else " (out of memory)" if result.out_of_memory else ""
+    how = (
+        " (hung)"
+        if result.idle
+        else " (timed out)"
+        if result.timed_out
+        else " (out of memory)"
+        if result.out_of_memory
+        else ""
+    )
     fields = {
         "purpose": spec.purpose,
         "command": command,

@@ -40,9 +40,15 @@ class CloneSettings(_Group):
 
 
 class LimitSettings(_Group):
-    """Defaults of `Limits`, in its units."""
+    """Defaults of `Limits`, in its units.
+
+    Attributes:
+        idle_seconds: a command that for so long writes nothing, takes no processor and receives nothing hangs, and is
+            ended as if by its limit; 0 leaves it to its limit.
+    """
 
     command_seconds: Seconds = 900
+    idle_seconds: Annotated[float, Field(ge=0)] = 300
     attempt_seconds: Seconds = 3600
     memory_mb: Annotated[int, Field(ge=16)] = 6144
     cpus: Annotated[float, Field(gt=0)] = 2

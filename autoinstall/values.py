@@ -159,6 +159,7 @@ class CommandResult(Value):
         dropped_bytes: bytes left out of `output`.
         duration: wall seconds.
         timed_out: the limit ended it; its whole process tree is dead.
+        idle: it was ended before its limit, since it did nothing any more; `timed_out` as well.
         out_of_memory: the kernel killed at least one process of the sandbox for memory while it ran.
     """
 
@@ -168,6 +169,7 @@ class CommandResult(Value):
     dropped_bytes: int = 0
     duration: float = 0.0
     timed_out: bool = False
+    idle: bool = False
     out_of_memory: bool = False
 
 

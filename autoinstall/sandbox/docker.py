@@ -90,6 +90,7 @@ class DockerSandbox:
             constant_env() | pass_through_env(settings.pass_through),
             limits.output_head_bytes,
             limits.output_tail_bytes,
+            limits.idle_seconds,
         )
 
     @property

@@ -9,8 +9,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from autoinstall.errors import EngineFailed, SandboxBroken, SandboxLost
+from autoinstall.errors import EngineFailed, Infrastructure, SandboxBroken, SandboxLost
 from autoinstall.sandbox.boundary import engine_errors
+from autoinstall.sandbox.idleness import Activity, IdleWatch
 from autoinstall.sandbox.stream import (
     STDOUT,
     BoundedOutput,
@@ -57,6 +58,7 @@ class Executor:
     Attributes:
         env: variables of every command.
         head, tail: bytes of output that are kept.
+        idle: seconds after which a command that does nothing is ended; 0 for never.
     """
 
     api: "APIClient"
@@ -64,6 +66,7 @@ class Executor:
     env: Mapping[str, str]
     head: int
     tail: int
+    idle: float = 0
 
     def run(self, command: str, *, timeout: float, user: str, variables: Mapping[str, str]) -> CommandResult:
         """Run `command` by the shell rule; `variables` override those of the env file. See `Sandbox.run`."""
@@ -109,9 +112,11 @@ class Executor:
             opened = ExecStream(self.api, self.container, argv, user=user, env=self.env, stdin=True)
         except UnknownUser as error:
             return CommandResult(command=command, exit_code=NOT_STARTED, output=f"{error.message}\n")
+        watch = IdleWatch(self.idle, self._activity) if 0 < self.idle < timeout else None
         with opened as stream:
             stream.send(parts)
-            timed_out = not call.follow(stream, started + timeout)
+            timed_out = not call.follow(stream, started + timeout, watch)
+            idle = timed_out and time.monotonic() < started + timeout
             if timed_out:
                 kills = self._kill(call)
                 if not call.follow(stream, time.monotonic() + _GRACE_SECONDS):
@@ -125,7 +130,20 @@ class Executor:
             dropped_bytes=call.output.dropped,
             duration=duration,
             timed_out=timed_out,
+            idle=idle,
             out_of_memory=call.kills_after > call.kills_before,
+        )
+
+    def _activity(self) -> Activity | None:
+        try:
+            with engine_errors("look at the sandbox", sandbox=True):
+                stats = self.api.stats(self.container, stream=False, one_shot=True)
+        except Infrastructure:
+            return None  # an engine without the call; one that is gone is told by the stream
+        networks = (stats.get("networks") or {}).values()
+        return Activity(
+            processor_seconds=stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9,
+            received_bytes=sum(network["rx_bytes"] for network in networks),
         )
 
     def _status_without_report(self, call: "_Call", stream: ExecStream, timed_out: bool) -> int:
@@ -191,8 +209,8 @@ class _Call:
     _control: bytearray = field(default_factory=bytearray)
     _marker: UntilMarker | None = None
 
-    def follow(self, stream: ExecStream, deadline: float) -> bool:
-        """Take in the stream until it ends; False where `deadline` (monotonic) comes first."""
+    def follow(self, stream: ExecStream, deadline: float, watch: IdleWatch | None = None) -> bool:
+        """Take in the stream until it ends; False where `deadline` (monotonic) comes first, or `watch` ends it."""
         if self._marker is None:
             self._marker = UntilMarker(self.nonce.encode())
         while True:
@@ -203,9 +221,13 @@ class _Call:
             if left <= 0:
                 return self._over
             try:
-                frames = stream.receive(left)
+                frames = stream.receive(min(left, watch.interval) if watch else left)
             except TimeoutError:
+                if watch and not self._over and watch.is_idle():
+                    return False
                 continue
+            if watch:
+                watch.heard()
             if frames is None:
                 self.output.add(self._marker.rest())
                 return True

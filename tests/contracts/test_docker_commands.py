@@ -11,6 +11,7 @@ import pytest
 from autoinstall.errors import SandboxBroken, SandboxLost
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.settings import LimitSettings, Settings
 from autoinstall.values import Limits
 
 pytestmark = pytest.mark.docker
@@ -47,6 +48,21 @@ def test_at_its_limit_the_whole_tree_is_dead_and_the_sandbox_serves(sandbox: San
     assert processes(sandbox, "TREE") == ""
     assert "sleep 1001" in processes(sandbox, "EARLIER")
     assert sandbox.run("echo still here").output == "still here\n"
+
+
+def test_a_command_that_does_nothing_any_more_is_ended_before_its_limit(workspace_image: Snapshot) -> None:
+    provider = DockerProvider(Settings(limits=LimitSettings(idle_seconds=4)))
+    with provider.open(SandboxSpec(image=workspace_image.digest, purpose="test")) as sandbox:
+        hung = sandbox.run("echo begun; sleep 1008 | cat", timeout=120, env={"HUNG": "1"})
+        assert (hung.idle, hung.timed_out, hung.exit_code, hung.output) == (True, True, 124, "begun\n")
+        assert hung.duration < 60
+        assert processes(sandbox, "HUNG") == ""
+        talking = "for i in 1 2 3 4; do sleep 2; echo $i; done"
+        assert sandbox.run(f"timeout 8 sh -c 'while :; do :; done' & {talking} >/dev/null; wait $!").duration > 7
+        result = sandbox.run(talking, timeout=120)
+        assert (result.exit_code, result.idle) == (0, False)
+        short = sandbox.run("sleep 1009", timeout=1)
+        assert (short.timed_out, short.idle) == (True, False)
 
 
 def test_a_flood_of_output_costs_little_memory(sandbox: Sandbox) -> None:

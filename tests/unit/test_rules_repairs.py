@@ -17,6 +17,7 @@ from autoinstall.agents.rules.repairs.environment import EnvironmentRepairer, pl
 from autoinstall.agents.rules.repairs.generic import GenericRepairer
 from autoinstall.agents.rules.repairs.missing import Kind, Missing, missing_things
 from autoinstall.agents.rules.repairs.mocks import MockRepairer, example_of
+from autoinstall.agents.rules.repairs.python import PythonRepairer
 from autoinstall.agents.rules.repairs.services import ServiceRepairer
 from autoinstall.agents.rules.repairs.web import WebRepairer
 from autoinstall.agents.rules.servers import server_goals, start_commands
@@ -270,3 +271,17 @@ def test_tables_name_packages_that_apt_could_have() -> None:
     for entries in (table.commands, table.headers, table.libraries, table.modules, table.cmake, table.words):
         for packages in entries.values():
             assert re.fullmatch(r"[a-z0-9][a-z0-9+.-]+(?: [a-z0-9][a-z0-9+.-]+)*", packages)
+
+
+def test_a_suite_that_hangs_is_given_a_limit_for_each_test(tmp_path: Path) -> None:
+    context = _context(tmp_path, {"setup.py": "from setuptools import setup\nsetup(name='n')\n"}, "make check")
+    provider = ScriptedProvider({})
+    hung = CommandResult(command="make check", exit_code=124, output="test session starts", timed_out=True, idle=True)
+    with provider.open(SandboxSpec(image=provider.ensure_base().reference)) as sandbox:
+        sandbox.set_env("PYTEST_ADDOPTS", "-v")
+        (repair,) = PythonRepairer().repairs(context, hung, sandbox)
+        slow = hung.model_copy(update={"idle": False})
+        assert not PythonRepairer().repairs(context, slow, sandbox)
+        assert not PythonRepairer().repairs(context, hung.model_copy(update={"output": ""}), sandbox)
+    assert repair.env == {"PYTEST_ADDOPTS": "-v --timeout=120"}
+    assert "pytest-timeout" in repair.commands[0]

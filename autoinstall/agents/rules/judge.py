@@ -26,6 +26,8 @@ class RulesJudge:
     name = "rules"
 
     def judge(self, goal: Goal, result: CommandResult) -> Judgement:
+        if result.idle:
+            return _no(f"The command hung: it was ended after {result.duration:.0f} s, when it did nothing any more.")
         if result.timed_out:
             return _no(f"The command did not end within its limit ({result.duration:.0f} s).")
         if result.out_of_memory:

@@ -36,6 +36,10 @@ _TIMED_OUT = (
     "[It did not end within {seconds:.0f} s; it and all that it started was killed. {service}A long build or download "
     "may get more time by `timeout`, or can be done in parts.]"
 )
+_IDLE = (
+    "[It wrote nothing, used no processor and received nothing for minutes, so it and all that it started was killed. "
+    "{service}It may wait for input, for a lock, or for something that does not answer.]"
+)
 _SERVICE = "A server or another process that has to stay running is started with start_service. "
 _OUT_OF_MEMORY = "[The kernel killed a process of it for want of memory: do it with fewer jobs side by side.]"
 
@@ -79,7 +83,9 @@ class Bash(TypedTool[BashArguments]):
 
     def _hints(self, result: CommandResult, seconds: float) -> list[str]:
         hints = []
-        if result.timed_out:
+        if result.idle:
+            hints.append(_IDLE.format(service=self._service))
+        elif result.timed_out:
             hints.append(_TIMED_OUT.format(seconds=seconds, service=self._service))
         if result.out_of_memory:
             hints.append(_OUT_OF_MEMORY)
@@ -112,7 +118,15 @@ def _excerpt(output: str, result: CommandResult, path: str, room: int, desk: Des
 
 
 def _headline(result: CommandResult) -> str:
-    ending = ", timed out" if result.timed_out else ", out of memory" if result.out_of_memory else ""
+    ending = (
+        ", hung"
+        if result.idle
+        else ", timed out"
+        if result.timed_out
+        else ", out of memory"
+        if result.out_of_memory
+        else ""
+    )
     silent = "" if result.output.strip() else ", no output"
     return f"[exit code {result.exit_code}{ending}, {result.duration:.1f} s{silent}]"
 

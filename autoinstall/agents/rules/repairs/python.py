@@ -43,6 +43,12 @@ _DJANGO = re.compile(r"settings are not configured|DJANGO_SETTINGS_MODULE is (?:
 _WARNING_ERRORS = re.compile(r"(?m)^E\s+\w*(?:Deprecation|Future|Resource|User|Import|Syntax)Warning:")
 _EXTRA_HINT = re.compile(r"(?:pip install|install with|install) ['\"`]?([A-Za-z0-9][\w.-]*\[[\w, -]+\])['\"`]?")
 _FILTERED = re.compile(r"`([a-z0-9][a-z0-9-]*)` was filtered by `exclude-newer`[^\n]*uploaded before (\S+?)\.?\s")
+_PYTEST = re.compile(r"\bpytest\b|test session starts")
+_PYTEST_VERSION = "python -c 'import pytest; print(pytest.__version__)'"
+_OPTIONS = "PYTEST_ADDOPTS"
+_TEST_SECONDS = 120
+"""Of one test, where the whole suite hung: more than any takes that waits for something that comes."""
+
 _GRACE = timedelta(days=180)
 _MAX_MODULES = 12
 
@@ -55,6 +61,8 @@ class PythonRepairer:
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         """Remedies for what `failure` shows; modules that are missing come first, in one installation."""
         output = failure.output
+        if failure.idle and _PYTEST.search(f"{failure.command}\n{output}"):
+            return (_time_limit(sandbox.recipe.env.get(_OPTIONS, "")),)
         if not re.search(r"Traceback|[Ee]rror|[Ww]arn|No module named|not found", output):
             return ()
         found = [
@@ -71,6 +79,17 @@ class PythonRepairer:
             *_filtered(output),
         ]
         return tuple(found)
+
+
+def _time_limit(options: str) -> Repair:
+    """A test that waits for ever fails by itself, is counted as failed, and the others are run."""
+    return Repair(
+        key="python-test-limit",
+        why="A test waits for something that never comes, and keeps the others from running",
+        commands=(f'{_UNDATED} pytest-timeout "pytest==$({_PYTEST_VERSION})"',),
+        env={_OPTIONS: f"{options} --timeout={_TEST_SECONDS}".strip()},
+        lesson=f"a test hangs; each gets {_TEST_SECONDS} s",
+    )
 
 
 def _missing_tools(output: str) -> Iterator[Repair]:
