@@ -143,7 +143,7 @@ def _of_evidence(context: Context, covered: Set[Category]) -> Iterator[Candidate
         if (
             is_refused(text)
             or _NO_GOAL.search(text)
-            or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\bclean\b|\bdepend\b", text)
+            or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\b(?:clean|depend|uninstall)\b", text)
         ):
             continue
         if command.category is Category.SETUP and not _LOCAL_SETUP.search(text):
