@@ -22,6 +22,8 @@ _NETWORK = re.compile(
     r"|no such host|unknown host|UnknownHostException|nodename nor servname|connection (?:refused|timed out|reset)"
     r"|ECONNREFUSED|ETIMEDOUT|network is unreachable|no route to host|failed to (?:connect|open tcp)"
     r"|operation timed out|connect timeout|read timed out|proxyconnect|dial tcp|tunnel connection failed"
+    r"|UnknownIssuer|certificate verif\w+ failed|self.signed[ _]cert|local issuer certificate|SSL certificate problem"
+    r"|certificate signed by unknown authority|PKIX path building failed"
 )
 
 
@@ -86,5 +88,5 @@ def unreachable(ecosystem: str, needs: Sequence[str]) -> RegistryUnreachable:
 
 
 def is_network_failure(output: str) -> bool:
-    """Whether an output speaks of a host that does not answer."""
+    """Whether an output speaks of a host that does not answer, or whose certificate the sandbox does not trust."""
     return _NETWORK.search(output) is not None

@@ -1,0 +1,5 @@
+from app import shout
+
+
+def test_shout():
+    assert shout("a") == "A!"

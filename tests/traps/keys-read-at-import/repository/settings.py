@@ -1,0 +1,4 @@
+import os
+
+KEY = os.environ['SERVICE_KEY']
+URL = os.environ['SERVICE_URL']

@@ -1,0 +1,3 @@
+const escape = require("escape-html");
+
+exports.shout = (text) => escape(text).toUpperCase() + "!";

@@ -1,0 +1,1 @@
+{ "targets": [{ "target_name": "shout", "sources": ["shout.c"] }] }

@@ -1,0 +1,4 @@
+const escape = require("escape-html");
+const ms = require("ms");
+
+exports.shout = (text) => escape(text).toUpperCase() + "!".repeat(ms("1ms"));

@@ -1,0 +1,14 @@
+import threading
+
+import pytest
+
+from app import shout
+
+
+@pytest.mark.parametrize('number', range(19))
+def test_shout(number):
+    assert shout(str(number)) == f'{number}!'
+
+
+def test_the_lock():
+    threading.Event().wait()
