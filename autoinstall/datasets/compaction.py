@@ -118,13 +118,15 @@ def _outdated(store: Store, dataset: Dataset, files: Sequence[StoredFile]) -> fr
 def _batches(files: Iterable[StoredFile], outdated: frozenset[StoredFile]) -> Iterator[list[StoredFile]]:
     """Files that become one, oldest first, as many as fit into `TARGET_BYTES`; one alone only if it is outdated."""
     batch: list[StoredFile] = []
+    size = 0
     for file in sorted(files, key=lambda file: (file.modified, file.path)):
         if file.name.startswith(COMPACTED) and file.size >= TARGET_BYTES // 2 and file not in outdated:
             continue
-        if batch and sum(each.size for each in batch) + file.size > TARGET_BYTES:
+        if batch and size + file.size > TARGET_BYTES:
             yield batch
-            batch = []
+            batch, size = [], 0
         batch.append(file)
+        size += file.size
     if len(batch) > 1 or outdated.intersection(batch):
         yield batch
 
@@ -162,13 +164,15 @@ def _written(tables: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Buffe
         path = str(Path(scratch) / "rows.parquet")
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             waiting: list[pa.Table] = []
+            size = 0
             for table in tables:
                 if not table.num_rows:
                     continue
                 waiting.append(table)
-                if sum(each.nbytes for each in waiting) >= GROUP_BYTES:
+                size += table.nbytes
+                if size >= GROUP_BYTES:
                     writer.write_table(pa.concat_tables(waiting).combine_chunks())
-                    waiting = []
+                    waiting, size = [], 0
             if waiting:
                 writer.write_table(pa.concat_tables(waiting).combine_chunks())
         with pa.memory_map(path) as mapped:
