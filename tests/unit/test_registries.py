@@ -65,7 +65,10 @@ def test_the_question_is_bounded_and_asked_with_the_tools_own_settings() -> None
         ("npm error code EAI_AGAIN", True),
         ("dial tcp: lookup x: no such host", True),
         ("invalid peer certificate: UnknownIssuer", True),
-        ("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: x'))", True),
+        (
+            "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: x'))",
+            True,
+        ),
         ("npm error code SELF_SIGNED_CERT_IN_CHAIN", True),
         ("tls: failed to verify certificate: x509: certificate signed by unknown authority", True),
         ("PKIX path building failed: unable to find valid certification path", True),

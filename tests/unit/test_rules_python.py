@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from autoinstall.agents.contract import Repository
 from autoinstall.agents.rules.contract import Context, EvidenceCommand, Findings, Source
 from autoinstall.agents.rules.ecosystems.python import PythonEcosystem, knowledge
+from autoinstall.agents.rules.ecosystems.python.commands import plain_test_command
 from autoinstall.agents.rules.ecosystems.python.environments import test_environments as environments
 from autoinstall.agents.rules.ecosystems.python.environments import tox_pythons
 from autoinstall.agents.rules.ecosystems.python.interpreter import Interpreter, allows, ranked
@@ -24,7 +25,7 @@ from autoinstall.agents.rules.ecosystems.python.model import SetRole
 from autoinstall.agents.rules.ecosystems.python.poetry import poetry_specifier
 from autoinstall.agents.rules.ecosystems.python.requirements import name_of_url, parse_conda, parse_file
 from autoinstall.agents.rules.ecosystems.python.sources import Sources, relaxed, tidy
-from autoinstall.agents.rules.ecosystems.python.suite import find_suite, plain_test_command
+from autoinstall.agents.rules.ecosystems.python.suite import find_suite
 from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.sandbox.scripted import ScriptedProvider
 from autoinstall.tree import Tree
