@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from packaging.requirements import Requirement
+
 from autoinstall.agents.rules.contract import Context, Repair
 from autoinstall.agents.rules.ecosystems.python.knowledge import (
     Symptom,
@@ -134,6 +136,21 @@ def _missing_modules(context: Context, output: str, sandbox: Sandbox) -> Iterato
         yield _installation([requirement], f"missing module: {module}")
     for requirement in wanted:
         yield _installation([requirement], "not to be had as of the commit's date", undated=True)
+    for requirement in wanted:
+        for near in _nearest(requirement):
+            yield _installation([near], f"{requirement} is not to be had")
+
+
+def _nearest(line: str) -> Iterator[str]:
+    """What comes closest to a release that is not there: its series, then any."""
+    requirement = Requirement(line)
+    name = requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")
+    for pin in requirement.specifier:
+        series = ".".join(pin.version.split(".")[:2])
+        if pin.operator == "==" and series != pin.version:
+            yield f"{name}=={series}.*"
+    if requirement.specifier:
+        yield name
 
 
 def _rebuild(sources: Sources) -> Iterator[Repair]:
