@@ -276,7 +276,9 @@ def test_tables_name_packages_that_apt_could_have() -> None:
 def test_a_suite_that_hangs_is_given_a_limit_for_each_test(tmp_path: Path) -> None:
     context = _context(tmp_path, {"setup.py": "from setuptools import setup\nsetup(name='n')\n"}, "make check")
     provider = ScriptedProvider({})
-    hung = CommandResult(command="make check", exit_code=124, output="test session starts", timed_out=True, idle=True)
+    hung = CommandResult(
+        command="make check", exit_code=124, output="test session starts", duration=400, timed_out=True, idle=True
+    )
     with provider.open(SandboxSpec(image=provider.ensure_base().reference)) as sandbox:
         sandbox.set_env("PYTEST_ADDOPTS", "-v")
         (repair,) = PythonRepairer().repairs(context, hung, sandbox)

@@ -49,7 +49,7 @@ _PYTEST = re.compile(r"\bpytest\b|test session starts")
 _PYTEST_VERSION = "python -c 'import pytest; print(pytest.__version__)'"
 _OPTIONS = "PYTEST_ADDOPTS"
 _TEST_SECONDS = 120
-"""Of one test, where the whole suite hung: more than any takes that waits for something that comes."""
+"""Of one test at most, where the whole suite hung: more than any takes that waits for something that comes."""
 
 _GRACE = timedelta(days=180)
 _MAX_MODULES = 12
@@ -64,7 +64,7 @@ class PythonRepairer:
         """Remedies for what `failure` shows; modules that are missing come first, in one installation."""
         output = failure.output
         if failure.idle and _PYTEST.search(f"{failure.command}\n{output}"):
-            return (_time_limit(sandbox.recipe.env.get(_OPTIONS, "")),)
+            return (_time_limit(sandbox.recipe.env.get(_OPTIONS, ""), failure.duration),)
         if not re.search(r"Traceback|[Ee]rror|[Ww]arn|No module named|not found", output):
             return ()
         found = [
@@ -83,14 +83,19 @@ class PythonRepairer:
         return tuple(found)
 
 
-def _time_limit(options: str) -> Repair:
-    """A test that waits for ever fails by itself, is counted as failed, and the others are run."""
+def _time_limit(options: str, waited: float) -> Repair:
+    """A test that waits for ever fails by itself, is counted as failed, and the others are run.
+
+    Args:
+        waited: seconds after which the suite was ended; a test has to be ended well before that.
+    """
+    limit = min(_TEST_SECONDS, round(waited / 3))
     return Repair(
         key="python-test-limit",
         why="A test waits for something that never comes, and keeps the others from running",
         commands=(f'{_UNDATED} pytest-timeout "pytest==$({_PYTEST_VERSION})"',),
-        env={_OPTIONS: f"{options} --timeout={_TEST_SECONDS}".strip()},
-        lesson=f"a test hangs; each gets {_TEST_SECONDS} s",
+        env={_OPTIONS: f"{options} --timeout={limit}".strip()},
+        lesson=f"a test hangs; each gets {limit} s",
     )
 
 
