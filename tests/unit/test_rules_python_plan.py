@@ -210,6 +210,10 @@ def repairs_of(context: Context, output: str) -> list[Repair]:
         ("ValueError: numpy.dtype size changed, may indicate", "uv pip install --no-sources 'numpy<2'"),
         ("AttributeError: module 'numpy' has no attribute 'float'", "uv pip install --no-sources 'numpy<1.24'"),
         ("TypeError: Descriptors cannot be created directly.\nerror", "uv pip install --no-sources 'protobuf<3.21'"),
+        (
+            "ImportError: Error importing plugin \"main\": No module named 'UserDict'",
+            "uv pip install --no-config --no-sources 'pytest>=7,<8' 'py>=1.11'",
+        ),
         ("error: use_2to3 is invalid.", "uv pip install --no-sources 'setuptools<58'"),
         ("No module named pytest\nerror", "uv pip install --no-sources pytest"),
         ("/opt/venv/bin/python: No module named build", "uv pip install --no-sources build"),
@@ -273,8 +277,9 @@ def test_a_local_module_is_put_on_the_path_and_not_taken_from_the_index(tmp_path
     assert repair.commands == ()
 
 
-def test_common_local_names_are_never_guessed(tmp_path: Path) -> None:
-    assert repairs_of(context_of(tmp_path, PROJECT), "ModuleNotFoundError: No module named 'utils'") == []
+@pytest.mark.parametrize("name", ["utils", "UserDict"])
+def test_common_local_names_and_those_of_python_2_are_never_guessed(tmp_path: Path, name: str) -> None:
+    assert repairs_of(context_of(tmp_path, PROJECT), f"ModuleNotFoundError: No module named '{name}'") == []
 
 
 def test_what_only_an_older_interpreter_ends_is_a_lesson(tmp_path: Path) -> None:

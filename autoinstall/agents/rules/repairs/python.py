@@ -243,7 +243,8 @@ def _pytest(output: str) -> Iterator[Repair]:
         yield _installation([plugin], why, undated=True)
     for match in _PLUGIN.finditer(output):
         name = match[1] or match[2]
-        yield _installation([module_distribution(name)], f"pytest is told to load {name}")
+        if not is_never_from_index(name):
+            yield _installation([module_distribution(name)], f"pytest is told to load {name}")
 
 
 def _by_symptom(output: str) -> Iterator[Repair]:

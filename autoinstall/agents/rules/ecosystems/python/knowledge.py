@@ -31,6 +31,7 @@ class PythonTable(Value):
 
 class Never(Value):
     modules: tuple[str, ...]
+    python2: tuple[str, ...]
 
 
 class ModuleTable(Value):
@@ -151,8 +152,9 @@ def module_distribution(module: str) -> str:
 
 
 def is_never_from_index(module: str) -> bool:
-    """Whether an import name is almost surely local, so that an index release of that name would be a wrong guess."""
-    return module in _modules().never.modules
+    """Whether an index release of an import name would be a wrong guess: it is almost surely local, or Python 2's own."""
+    never = _modules().never
+    return module in never.modules or module in never.python2
 
 
 def symptoms() -> tuple[Symptom, ...]:
