@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from autoinstall.agents.rules.ecosystems.jdk import LOOK_UP, Present, java_version
 from autoinstall.agents.rules.ecosystems.maven import MavenEcosystem
-from autoinstall.agents.rules.ecosystems.maven.plan import LOOK_UP, Present, ranked
-from autoinstall.agents.rules.ecosystems.maven.pom import java_version, project_of
+from autoinstall.agents.rules.ecosystems.maven.plan import ranked
+from autoinstall.agents.rules.ecosystems.maven.pom import project_of
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.agents.rules.repairs.generic import SymptomTable
 from autoinstall.tree import Tree
@@ -87,7 +88,7 @@ def test_the_jdk(tmp_path: Path, level: str, ci: str, suite: tuple[int, ...], ex
     assert ranked(context, project, Present(suite=suite))[0][0] == expected
 
 
-PRESENT = "path /usr/bin\narchitecture amd64\njavac bash: javac: command not found\nmaven \nopenjdk-17-jdk-headless\n"
+PRESENT = "path /usr/bin\narchitecture amd64\njavac bash: javac: command not found\nopenjdk-17-jdk-headless\n"
 
 
 def _steps(tmp_path: Path, files: dict[str, str]) -> tuple[str, dict[str, str]]:

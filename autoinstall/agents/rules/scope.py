@@ -17,6 +17,7 @@ _PORTABLE = frozenset(
     | {"pyproject.toml", "setup.py", "package.json", "Makefile", "makefile", "GNUmakefile", "pom.xml", "build.gradle"}
     | {"Package.swift", "Gemfile", "composer.json", "SConstruct", "BUILD.bazel", "build.gradle.kts"}
 )
+_ANDROID = re.compile(r"com\.android\.(?:application|library|tools\.build)")
 _TESTS = re.compile(r"(?i)(?:^|/)(?:tests?|spec|__tests__)/|(?:^|/)test_\w+\.|[._-](?:test|spec)\.\w+$|\.(?:bats|t)$")
 
 
@@ -38,6 +39,7 @@ def out_of_scope(tree: Tree) -> str:
         _kernel_module,
         _windows_only,
         _apple_only,
+        _android,
         _firmware,
         _data_package,
         _documents,
@@ -84,6 +86,15 @@ def _apple_only(tree: Tree, _: Scope) -> str:
     apple = sum(_suffix(path) in {".swift", ".m", ".mm"} for path in tree.files)
     if project and apple and not _portable_build(tree) and _systems(tree) <= {"macos"}:
         return f"The repository builds with Apple's tools only ({project}, and no build file for Linux)."
+    return ""
+
+
+def _android(tree: Tree, table: Scope) -> str:
+    manifests = [path for path in tree.files if _name(path) in table.manifests and path.count("/") <= 2]
+    builds = [path for path in manifests if _name(path).startswith("build.gradle")]
+    android = next((path for path in builds if _ANDROID.search(tree.read(path))), "")
+    if android and len(builds) == len(manifests):
+        return f"The repository is built with the Android SDK ({android}), which is in no package registry."
     return ""
 
 

@@ -3,6 +3,7 @@
 from autoinstall.agents.rules.contract import Ecosystem
 from autoinstall.agents.rules.ecosystems.c import CEcosystem
 from autoinstall.agents.rules.ecosystems.go import GoEcosystem
+from autoinstall.agents.rules.ecosystems.gradle import GradleEcosystem
 from autoinstall.agents.rules.ecosystems.lua import LuaEcosystem
 from autoinstall.agents.rules.ecosystems.make import MakeEcosystem
 from autoinstall.agents.rules.ecosystems.maven import MavenEcosystem
@@ -24,6 +25,7 @@ def all_ecosystems() -> tuple[Ecosystem, ...]:
         GoEcosystem(),
         RustEcosystem(),
         MavenEcosystem(),
+        GradleEcosystem(),
         PerlEcosystem(),
         PhpEcosystem(),
         RubyEcosystem(),

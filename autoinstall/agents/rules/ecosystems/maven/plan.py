@@ -5,51 +5,20 @@ from collections.abc import Iterator
 
 from autoinstall.agents.rules.contract import Context, Plan, Step
 from autoinstall.agents.rules.ecosystems.goals import SUBMODULES
+from autoinstall.agents.rules.ecosystems.jdk import Present, installation, look_up, named_in_ci
 from autoinstall.agents.rules.ecosystems.maven.knowledge import knowledge, mvn
-from autoinstall.agents.rules.ecosystems.maven.pom import Project, java_version, project_of
-from autoinstall.agents.rules.system_packages import apt_install
+from autoinstall.agents.rules.ecosystems.maven.pom import Project, project_of
 from autoinstall.sandbox.contract import Sandbox
-from autoinstall.values import Value
 
 HOME = "/opt/maven"
 SETTINGS = "/root/.m2/settings.xml"
 _BUILD_SECONDS = 2400.0
 _SUITES_MAVEN = 8
 """The line 3.8 is the newest that every suite has."""
-LOOK_UP = (
-    'printf "path %s\\n" "$PATH"; printf "architecture %s\\n" "$(dpkg --print-architecture)"; '
-    'printf "javac "; javac -version 2>&1 | tail -n 1; printf "maven "; mvn -v 2>&1 | head -n 1; '
-    "apt-cache pkgnames openjdk- | grep -E '^openjdk-[0-9]+-jdk-headless$'; true"
-)
 _SETTINGS_FILE = (
     "<settings><profiles><profile><id>environment</id><properties></properties></profile></profiles>"
     "<activeProfiles><activeProfile>environment</activeProfile></activeProfiles></settings>"
 )
-
-
-class Present(Value):
-    """What the sandbox has: its PATH, its JDK and Maven (0 and empty where absent), and the JDKs that its suite has."""
-
-    path: str = ""
-    architecture: str = ""
-    jdk: int = 0
-    maven: str = ""
-    suite: tuple[int, ...] = ()
-
-
-def look_up(sandbox: Sandbox) -> Present:
-    output = sandbox.run(LOOK_UP, timeout=60).output
-    path = re.search(r"(?m)^path (.*)$", output)
-    architecture = re.search(r"(?m)^architecture (\w+)", output)
-    javac = re.search(r"(?m)^javac javac ([\d.]+)", output)
-    maven = re.search(r"Apache Maven (\d+(?:\.\d+)+)", output)
-    return Present(
-        path=path[1].strip() if path else "",
-        architecture=architecture[1] if architecture else "",
-        jdk=java_version(javac[1]) if javac else 0,
-        maven=maven[1] if maven else "",
-        suite=tuple(sorted(int(number) for number in re.findall(r"openjdk-(\d+)-jdk-headless", output))),
-    )
 
 
 def make(context: Context, sandbox: Sandbox) -> Plan:
@@ -58,27 +27,27 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
     if project is None:
         return Plan(steps=(), exhausted=True)
     present = look_up(sandbox)
+    has_maven = "Apache Maven" in sandbox.run("mvn -v", timeout=60).output
     jdks, reason = ranked(context, project, present)
     jdk = jdks[min(context.attempt, len(jdks)) - 1] if jdks else 0
-    steps = [*_tools(jdk, reason, present), *_own_maven(context, project)]
+    steps = [*_tools(jdk, reason, present, has_maven), *_own_maven(context, project)]
     steps.append(Step(command=_settings(project, jdk), why="Properties of the environment, apart from the project's"))
     if context.tree.has(".gitmodules"):
         steps.append(SUBMODULES)
     steps += _build(project)
     home = f"{HOME}/bin:"
     env = {"PATH": home + present.path.removeprefix(home)} if present.path else {}
-    if jdk in present.suite and present.architecture:
-        env["JAVA_HOME"] = f"/usr/lib/jvm/java-{jdk}-openjdk-{present.architecture}"
+    if present.home(jdk):
+        env["JAVA_HOME"] = present.home(jdk)
     return Plan(steps=tuple(steps), env=env, exhausted=context.attempt >= max(len(jdks), 1))
 
 
 def ranked(context: Context, project: Project, present: Present) -> tuple[tuple[int, ...], str]:
     """JDKs that can be had, likeliest first, and why: one that the CI names, else the oldest that compiles it all."""
-    to_be_had = sorted({*present.suite, *((present.jdk,) if present.jdk else ())})
+    to_be_had = present.to_be_had
     able = {jdk.version: jdk.least for jdk in knowledge().jdk}
     level = project.level
-    told = (re.sub(r"^\D*", "", text) for text in context.findings.versions.get("java", ()))
-    named = [number for text in told if (number := java_version(text))]
+    named = named_in_ci(context)
     fit = [jdk for jdk in to_be_had if jdk >= level and able.get(jdk, 8) <= (level or 8)]
     fit += [jdk for jdk in to_be_had if jdk >= level and jdk not in fit]
     fit += [jdk for jdk in reversed(to_be_had) if jdk not in fit]
@@ -89,27 +58,9 @@ def ranked(context: Context, project: Project, present: Present) -> tuple[tuple[
     return tuple(dict.fromkeys((*best, *fit))), reason
 
 
-def _tools(jdk: int, reason: str, present: Present) -> Iterator[Step]:
-    wanted = (
-        [] if present.jdk and present.jdk == jdk else [f"openjdk-{jdk}-jdk-headless" if jdk else "default-jdk-headless"]
-    )
-    wanted += [] if present.maven else ["maven"]
-    if not wanted:
-        return
-    packages = " ".join(wanted)
-    yield Step(
-        command=f"{apt_install(packages)} && mvn -v",
-        why=f"JDK {jdk or 'of the suite'} ({reason}) and Maven, whose wrapper would download one of its own",
-        fallback=(f"{apt_install('default-jdk-headless maven')} && mvn -v",),
-        timeout=900,
-    )
-    if jdk and any("jdk" in name for name in wanted):
-        switch = f"update-java-alternatives --jre-headless --set $(basename /usr/lib/jvm/java-1.{jdk}.0-openjdk-*)"
-        yield Step(
-            command=f"{switch}; update-alternatives --set javac /usr/lib/jvm/java-{jdk}-openjdk-*/bin/javac",
-            why=f"JDK {jdk} comes before others that Maven's own package brings",
-            optional=True,
-        )
+def _tools(jdk: int, reason: str, present: Present, has_maven: bool) -> Iterator[Step]:
+    # Maven's wrapper would download one of its own.
+    yield from installation(jdk, present, reason, () if has_maven else ("maven",), check="mvn")
 
 
 def _own_maven(context: Context, project: Project) -> Iterator[Step]:

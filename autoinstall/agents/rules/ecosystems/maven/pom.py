@@ -7,6 +7,7 @@ from xml.etree import ElementTree as Xml
 
 from pydantic import Field
 
+from autoinstall.agents.rules.ecosystems.jdk import java_version
 from autoinstall.tree import Tree
 from autoinstall.values import Value
 
@@ -116,12 +117,6 @@ def read(tree: Tree, directory: str) -> Pom | None:
         main=next((item.text.strip() for item in document.findall("build//mainClass") if item.text), ""),
         plugins=frozenset((item.text or "").strip() for item in document.findall(".//plugin/artifactId")),
     )
-
-
-def java_version(text: str) -> int:
-    """`1.8`, `8`, `17` → 8, 8, 17; 0 for anything else."""
-    match = re.fullmatch(r"(?:1\.)?(\d+)(?:\.\d+)*", text.strip())
-    return int(match[1]) if match else 0
 
 
 def _with_modules(tree: Tree, root: Pom) -> Iterator[Pom]:

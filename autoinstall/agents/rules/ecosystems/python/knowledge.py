@@ -152,7 +152,7 @@ def module_distribution(module: str) -> str:
 
 
 def is_never_from_index(module: str) -> bool:
-    """Whether an index release of an import name would be a wrong guess: it is almost surely local, or Python 2's own."""
+    """Whether an index release of an import name would be a wrong guess: that is almost surely local, or Python 2's."""
     never = _modules().never
     return module in never.modules or module in never.python2
 
