@@ -52,7 +52,7 @@ def configuration_of(spec: RepositorySpec, settings: Settings) -> str:
     """Fingerprint of all that a result depends on beside repository and commit; 16 hexadecimal digits."""
     relevant = {
         "product": product_version(),
-        "base": spec.base_image or settings.base_image,
+        "base": spec.base_image or [settings.base_image, *sorted(settings.bases.items())],
         "agents": _agents_of(settings),
         "verification": settings.verification.model_dump(mode="json"),
         "limits": settings.limits.model_dump(mode="json"),

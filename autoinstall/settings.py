@@ -320,7 +320,9 @@ class Settings(BaseSettings):
         cache: clones in progress, engine scratch files; may be removed at any time.
         git_mirrors: URL prefix → replacement, as git's insteadOf: the longest prefix wins.
         git_credentials: URL prefix → `user:token` (or a token alone), given to the git process only.
-        base_image: name of the catalogue or image reference.
+        base_image: name of the catalogue or image reference; with `default`, repositories that ask for other versions
+            of Python or Java than it has are set up on another of the catalogue.
+        bases: language (as in the datasets: python, java, …) → base of its repositories, by name or reference.
         allow_modified: globs of tracked files that an attempt may change (lock files); see `integrity`.
         allow_package_stubs: whether an attempt may stand in for a package that is not to be had, and declare it; the
             environment's row lists it among its mocks. Otherwise it is tampering.
@@ -338,6 +340,7 @@ class Settings(BaseSettings):
     git_mirrors: dict[str, str] = Field(default_factory=dict)
     git_credentials: dict[str, SecretStr] = Field(default_factory=dict)
     base_image: str = "default"
+    bases: dict[str, str] = Field(default_factory=dict)
     allow_modified: tuple[str, ...] = ()
     allow_package_stubs: bool = False
     interpreters: HostPath | None = None

@@ -4,9 +4,12 @@ from pathlib import Path
 
 from prefect import task
 
+from autoinstall.agents.contract import Repository
+from autoinstall.agents.rules.bases import ensure_chosen
 from autoinstall.checkout import checkout
 from autoinstall.ledger import Ledger
 from autoinstall.sandbox.contract import Snapshot, WorkspaceSource
+from autoinstall.tree import Tree
 from autoinstall.values import Checkout, Value
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
@@ -32,7 +35,11 @@ def prepare_initial_state(ledger: Ledger) -> InitialState:
     count_retry(ledger)
     provider = current_runtime().provider
     source = ledger.known_checkout
-    base = provider.ensure_base(ledger.spec.base_image)
+    if ledger.spec.base_image:
+        base = provider.ensure_base(ledger.spec.base_image)
+    else:
+        repository = Repository(url=source.repository, commit=source.commit, commit_date=source.commit_date)
+        base = ensure_chosen(provider, repository, Tree(source.path), ledger.settings)
     image = provider.build_workspace_image(
         base.digest, WorkspaceSource(path=str(source.path), commit=source.commit), labels={}
     )

@@ -25,6 +25,7 @@ class Base(Value):
     aliases: tuple[str, ...] = ()
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    java: tuple[int, ...] = ()
     interpreters: bool = False
 
 

@@ -7,11 +7,12 @@ one file; what it knows of packages, options and messages is in the tables of `k
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import ConfigDict, Field
 
 from autoinstall.agents.contract import Repository
+from autoinstall.sandbox.catalogue import Base
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 from autoinstall.values import Category, CommandResult, Evidence, Goal, Mock, Service, Value
@@ -167,6 +168,19 @@ class Ecosystem(Protocol):
 
     def plan(self, context: Context, sandbox: Sandbox) -> Plan:
         """The set-up for `context.targets`; a different one for a later attempt where there is a choice."""
+        ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """An ecosystem whose projects may want another base than the default one."""
+
+    def objection(self, context: Context, base: Base, *, has_interpreters: bool) -> str:
+        """Why `base` lacks what the project asks for, with the evidence; empty where it suits.
+
+        Args:
+            has_interpreters: whether interpreters of the host are taken into it.
+        """
         ...
 
 

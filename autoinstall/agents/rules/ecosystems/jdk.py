@@ -5,8 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autoinstall.agents.rules.contract import Context, Step
 from autoinstall.agents.rules.system_packages import apt_install
+from autoinstall.sandbox.catalogue import Base
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import Value
+
+ANY = 1000
+"""No bound: later than any JDK."""
 
 LOOK_UP = (
     'printf "path %s\\n" "$PATH"; printf "architecture %s\\n" "$(dpkg --print-architecture)"; '
@@ -87,3 +91,11 @@ def installation(
             why=f"JDK {jdk} comes before others that packages bring",
             optional=True,
         )
+
+
+def lacks(base: Base, oldest: int, newest: int, why: str) -> str:
+    """Why none of the base's JDKs is within these bounds; empty where one is."""
+    if any(oldest <= jdk <= newest for jdk in base.java):
+        return ""
+    bounds = f"Java {oldest} or later" if newest >= ANY else f"Java {oldest} to {newest}"
+    return f"{why} asks for {bounds}, and {base.suite} has {', '.join(map(str, base.java))}"

@@ -85,18 +85,25 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
     return Plan(steps=tuple(steps), env=env, exhausted=context.attempt >= max(len(jdks), 1))
 
 
+def bounds(project: Project) -> tuple[int, int]:
+    """The oldest and the newest JDK that the project's Gradle runs on and its sources are compiled with."""
+    version = order(project.gradle or knowledge().debian)
+    newest = max((item.jdk for item in knowledge().line if order(item.gradle) <= version), default=8)
+    oldest = max((item.jdk for item in knowledge().least if order(item.gradle) <= version), default=0)
+    level = 0 if project.toolchains else project.level  # another JDK compiles then
+    return max(oldest, min(level, newest)), newest
+
+
 def ranked(context: Context, project: Project, present: Present) -> tuple[tuple[int, ...], str]:
     """JDKs that can be had, likeliest first, and why.
 
     Of those that this Gradle runs on it is one that the CI names, else the newest.
     """
-    version = order(project.gradle or knowledge().debian)
-    newest = max((item.jdk for item in knowledge().line if order(item.gradle) <= version), default=8)
-    oldest = max((item.jdk for item in knowledge().least if order(item.gradle) <= version), default=0)
+    oldest, newest = bounds(project)
     if not project.wrapper:
         newest = max(present.to_be_had, default=newest)  # Debian's own Gradle runs on Debian's JDKs
-    able = [jdk for jdk in present.to_be_had if max(oldest, project.level) <= jdk <= newest]
+    able = [jdk for jdk in present.to_be_had if oldest <= jdk <= newest]
     named = [jdk for jdk in named_in_ci(context) if jdk in able]
     rest = sorted((jdk for jdk in present.to_be_had if jdk not in able), key=lambda jdk: abs(jdk - newest))
-    reason = "named in the CI configuration" if named else f"Gradle runs on {oldest or 'any'} to {newest}"
+    reason = "named in the CI configuration" if named else f"of {oldest} to {newest}, what Gradle and the sources take"
     return tuple(dict.fromkeys((*named[-1:], *reversed(able), *rest))), reason

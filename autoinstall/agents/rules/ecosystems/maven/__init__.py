@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 
 from autoinstall.agents.rules.contract import Candidate, Context, Plan
+from autoinstall.agents.rules.ecosystems.jdk import ANY, lacks
 from autoinstall.agents.rules.ecosystems.maven import plan
 from autoinstall.agents.rules.ecosystems.maven.goals import candidates
 from autoinstall.agents.rules.ecosystems.maven.pom import project_of
+from autoinstall.sandbox.catalogue import Base
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 
@@ -27,6 +29,10 @@ class MavenEcosystem:
     def plan(self, context: Context, sandbox: Sandbox) -> Plan:
         """Debian's JDK and Maven, and one run of what the targets need, so that all plugins are there."""
         return plan.make(context, sandbox)
+
+    def objection(self, context: Context, base: Base, *, has_interpreters: bool) -> str:  # noqa: ARG002
+        project = project_of(context.tree)
+        return lacks(base, project.level, ANY, project.root.manifest) if project is not None else ""
 
 
 __all__ = ["MavenEcosystem"]

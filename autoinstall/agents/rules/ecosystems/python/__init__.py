@@ -4,9 +4,11 @@ from collections.abc import Iterable
 
 from autoinstall.agents.rules.contract import Candidate, Context, Plan
 from autoinstall.agents.rules.ecosystems.python.goals import candidates
+from autoinstall.agents.rules.ecosystems.python.interpreter import allows
 from autoinstall.agents.rules.ecosystems.python.knowledge import tools
 from autoinstall.agents.rules.ecosystems.python.plan import build_plan
 from autoinstall.agents.rules.ecosystems.python.sources import Sources
+from autoinstall.sandbox.catalogue import Base
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
 
@@ -34,3 +36,13 @@ class PythonEcosystem:
     def plan(self, context: Context, sandbox: Sandbox) -> Plan:
         """A virtual environment at /opt/venv with all that the targets need."""
         return build_plan(context, Sources(context), sandbox)
+
+    def objection(self, context: Context, base: Base, *, has_interpreters: bool) -> str:
+        """Of a base without interpreters of the host: that its own is none that the project runs on."""
+        sources = Sources(context)
+        wanted = [
+            text for text in (sources.main.requires_python, sources.lock and sources.lock.requires_python) if text
+        ]
+        if has_interpreters or all(allows(text, base.python) for text in wanted):
+            return ""
+        return f"{sources.main.evidence.path} requires Python {', '.join(wanted)}, and {base.suite} has {base.python}"
