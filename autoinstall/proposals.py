@@ -9,7 +9,8 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict
 
 from autoinstall.commands import SimpleCommand, parse, unwrap
-from autoinstall.outputs.expectations import read_requirements, required_pass_rate, unmet
+from autoinstall.outputs.comparison import unmet
+from autoinstall.outputs.expectations import read_requirements, required_pass_rate
 from autoinstall.outputs.summaries import summarise
 from autoinstall.values import Goal
 

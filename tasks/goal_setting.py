@@ -6,6 +6,7 @@ from prefect import task
 
 from autoinstall.agents.contract import ConsultingJudge
 from autoinstall.attempts import attempt_spec
+from autoinstall.baseline import baseline, baseline_spec
 from autoinstall.errors import BadProposal
 from autoinstall.journals import AgentRun
 from autoinstall.ledger import Ledger
@@ -14,7 +15,6 @@ from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.sandbox.deferred import deferred
 from autoinstall.tree import Tree
 from autoinstall.values import GoalResult, Outcome, Proposal, Recipe, Role
-from autoinstall.verification import baseline, baseline_spec
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
 

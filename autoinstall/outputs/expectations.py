@@ -1,4 +1,4 @@
-"""Reads a goal's description into requirements on the output.
+"""Reads a goal's description into requirements on the output; `autoinstall.outputs.comparison` holds it to them.
 
 How a description is read:
 
@@ -20,13 +20,12 @@ How a description is read:
   "exits successfully without errors"), is trivial and matches nothing.
 """
 
-import math
 import re
-from collections.abc import Sequence
+import tomllib
+from functools import cache
+from importlib.resources import files
 
-from autoinstall.outputs.cleaning import clean
-from autoinstall.outputs.summaries import total
-from autoinstall.values import Goal, TestCounts, Value
+from autoinstall.values import Goal, Value
 
 _QUOTED = re.compile(r"``(?P<double>[^`]+)``|`(?P<tick>[^`]+)`|\"(?P<quote>[^\"]+)\"|“(?P<curly>[^”]+)”")
 _NEGATED = re.compile(r"(?i)(?:\b(?:no|not|never|without|free of)\b|n't\b)(?P<rest>[^.;,:]*)$")
@@ -69,107 +68,20 @@ _BOUNDED = re.compile(
 _NUMBER = re.compile(r"(?<![\w.,+-])(?P<number>-?\d[\d,]*(?:\.\d+)?)(?![\w-]|\.\d|%)(?P<noun>\s+[A-Za-z]+)?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 
-_STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "it",
-        "its",
-        "is",
-        "are",
-        "be",
-        "was",
-        "were",
-        "this",
-        "that",
-        "and",
-        "or",
-        "of",
-        "to",
-        "in",
-        "on",
-        "with",
-        "for",
-        "by",
-        "as",
-        "at",
-        "any",
-        "there",
-    ]
-)
-_NO_NOUNS = _STOP_WORDS | {"after", "before", "but", "from", "if", "then", "when", "where", "while"}
-"""After a number they go on with the sentence: "prints 0 and names no file" counts nothing called `and`."""
 
-_PRAISE = frozenset(
-    [
-        "works",
-        "work",
-        "working",
-        "ok",
-        "okay",
-        "success",
-        "succeeds",
-        "succeed",
-        "successful",
-        "successfully",
-        "passes",
-        "pass",
-        "passed",
-        "fine",
-        "good",
-        "well",
-        "done",
-        "correct",
-        "correctly",
-        "properly",
-        "expected",
-        "runs",
-        "run",
-        "ran",
-        "executes",
-        "execute",
-        "executed",
-        "completes",
-        "complete",
-        "completed",
-        "finishes",
-        "finish",
-        "finished",
-        "exits",
-        "exit",
-        "exited",
-        "returns",
-        "return",
-        "code",
-        "status",
-        "zero",
-        "command",
-        "program",
-        "output",
-        "result",
-        "results",
-        "no",
-        "not",
-        "without",
-        "error",
-        "errors",
-        "problem",
-        "problems",
-        "issue",
-        "issues",
-        "should",
-        "will",
-        "does",
-        "all",
-        "everything",
-        "cleanly",
-        "normally",
-        "clean",
-        "true",
-        "yes",
-    ]
-)
+class Words(Value):
+    """words.toml, checked."""
+
+    joining: frozenset[str]
+    going_on: frozenset[str]
+    praise: frozenset[str]
+
+
+@cache
+def words() -> Words:
+    """Words of descriptions that say nothing by themselves."""
+    text = files("autoinstall.outputs").joinpath("words.toml").read_text(encoding="utf-8")
+    return Words.model_validate(tomllib.loads(text))
 
 
 class CountRequirement(Value):
@@ -213,13 +125,6 @@ class Requirements(Value):
         return bool(self.present or self.tokens or self.bounded or self.counts or self.min_lines or self.silent)
 
 
-class Unmet(Value):
-    """A requirement that the output does not fulfil. `missing`: it may be in what was dropped of a long output."""
-
-    reason: str
-    missing: bool = False
-
-
 def read_requirements(goal: Goal) -> Requirements:
     """The requirements of the goal's description; see the module's docstring."""
     text, present, absent = _take_quoted(goal.description, goal.command)
@@ -230,12 +135,12 @@ def read_requirements(goal: Goal) -> Requirements:
     text, counts, zero = _take_counts(text)
     versions = tuple(match["version"] for match in _VERSION.finditer(text))
     text = _VERSION.sub(" ", text)
-    bounded = tuple((match["bound"].lower(), _number(match["number"])) for match in _BOUNDED.finditer(text))
+    bounded = tuple((match["bound"].lower(), number_of(match["number"])) for match in _BOUNDED.finditer(text))
     text = _BOUNDED.sub(" ", text)
     tokens: list[str] = []
     for match in _NUMBER.finditer(text):
         number, noun = match["number"].replace(",", ""), (match["noun"] or "").strip()
-        if number == "0" and noun and noun.lower() not in _NO_NOUNS:
+        if number == "0" and noun and noun.lower() not in words().joining | words().going_on:
             zero.append(noun)
         else:
             tokens.append(number)
@@ -255,9 +160,9 @@ def read_requirements(goal: Goal) -> Requirements:
 
 def is_trivial(description: str) -> bool:
     """Whether the words alone say nothing that could be wrong."""
-    words = _WORD.findall(description.lower())
-    few = len(words) < 3 and not _QUOTED.search(description)
-    return few or all(word in _PRAISE or word in _STOP_WORDS for word in words)
+    found = _WORD.findall(description.lower())
+    few = len(found) < 3 and not _QUOTED.search(description)
+    return few or all(word in words().praise or word in words().joining for word in found)
 
 
 def required_pass_rate(goal: Goal, requirements: Requirements) -> float:
@@ -268,59 +173,6 @@ def required_pass_rate(goal: Goal, requirements: Requirements) -> float:
     if requirements.pass_rate is None:
         return goal.min_pass_rate
     return requirements.pass_rate if goal.min_pass_rate == 1 else max(goal.min_pass_rate, requirements.pass_rate)
-
-
-def unmet(
-    requirements: Requirements, output: str, summaries: Sequence[TestCounts], pass_rate: float = 1.0
-) -> tuple[Unmet, ...]:
-    """Every requirement that `output` does not fulfil, in the order of the description's kinds."""
-    if requirements.trivial:
-        return (Unmet(reason="The description is too vague to hold an output against."),)
-    text = clean(output)
-    flat = " ".join(text.split())
-    found = [
-        Unmet(reason=f"The output does not contain {_show(quoted)}.", missing=True)
-        for quoted in requirements.present
-        if not _contains(flat, quoted)
-    ]
-    found += [
-        Unmet(reason=f"The output contains {_show(quoted)}, which it must not.")
-        for quoted in requirements.absent
-        if _contains(flat, quoted)
-    ]
-    found += [
-        Unmet(reason=f"The output does not show {token}.", missing=True)
-        for token in requirements.tokens
-        if not has_token(text, token)
-    ]
-    for bound, number in requirements.bounded:
-        if not any(_within(bound, number, value) for value in _numbers(text)):
-            found.append(Unmet(reason=f"The output shows no number that is {bound} {number:g}.", missing=True))
-    found += [
-        Unmet(reason=f"The output counts {noun}, where there must be none.")
-        for noun in requirements.zero
-        if not has_token(text, "0") and re.search(rf"(?i)(?<![\w.])[1-9]\d*\s+{re.escape(noun.rstrip('s'))}", text)
-    ]
-    found += [
-        problem for count in requirements.counts if (problem := _count_problem(count, text, summaries, pass_rate))
-    ]
-    lines = sum(1 for line in text.split("\n") if line.strip())
-    if lines < requirements.min_lines:
-        found.append(
-            Unmet(reason=f"The output has {lines} lines instead of at least {requirements.min_lines}.", missing=True)
-        )
-    if requirements.silent and flat:
-        found.append(Unmet(reason="The command printed something, where nothing was expected."))
-    return tuple(found)
-
-
-def has_token(text: str, token: str) -> bool:
-    """Whether a number or version stands in `text` by itself. A version may go on (3.11 in 3.11.4)."""
-    after = r"(?!\d)" if "." in token and not token.endswith("%") else r"(?![\w]|\.\d)"
-    if token.endswith("%"):
-        after = ""
-    pattern = rf"(?<![\w.])(?<!\d[-,])[vV]?{re.escape(token)}{after}"
-    return re.search(pattern, re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)) is not None
 
 
 def _take_quoted(description: str, command: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -400,85 +252,6 @@ def _bounds(bound: str, number: int) -> tuple[int, int | None]:
     return number, number
 
 
-def _count_problem(
-    count: CountRequirement, text: str, summaries: Sequence[TestCounts], pass_rate: float
-) -> Unmet | None:
-    everything = total(summaries)
-    if everything is None:
-        number = count.low if count.high is None else count.high
-        if count.high is not None and count.low == count.high:
-            return (
-                None
-                if has_token(text, str(number))
-                else Unmet(reason=f"The output does not show {number}.", missing=True)
-            )
-        fits = any(count.low <= value and (count.high is None or value <= count.high) for value in _numbers(text))
-        return (
-            None if fits else Unmet(reason=f"The output shows no number that fits {_show(count.text)}.", missing=True)
-        )
-    # An inner runner's summary serves as well as the outermost one's: the description may mean either.
-    counted = (everything, *summaries)
-    values = [value for summary in counted for value in _values(count.field, summary)]
-    values += [value for summary in counted for value in _as_pytest_says(count.field, summary, text)]
-    low, high = count.low, count.high
-    if count.field == "passed" and high == low:
-        # A tolerance is one for tests that fail for reasons of their own: there may be one more of them, or one less.
-        low, high = int(low * pass_rate), math.ceil(low / pass_rate)
-    if any(low <= value and (high is None or value <= high) for value in values):
-        return None
-    return Unmet(
-        reason=f"The description says {_show(count.text)}, and {everything.runner} counts {values[0]} {count.field}."
-    )
-
-
-def _values(field: str, counts: TestCounts) -> tuple[int, ...]:
-    if field == "passed":
-        return (counts.passed,)
-    if field == "failed":
-        return (counts.failed + counts.errors, counts.failed, counts.errors)
-    if field == "skipped":
-        return (counts.skipped,)
-    return (counts.ran, counts.ran + counts.skipped)
-
-
-def _as_pytest_says(field: str, counts: TestCounts, text: str) -> list[int]:
-    """The number as pytest's own summary has it, which counts unexpected passes and expected failures apart."""
-    apart = {"passed": "xpassed", "skipped": "xfailed"}.get(field)
-    if apart is None or not counts.runner.startswith("pytest"):
-        return []
-    numbers = re.findall(rf"\b(\d+) {apart}\b", text)
-    values = (value - int(number) for value in _values(field, counts) for number in numbers)
-    return [value for value in values if re.search(rf"\b{value} {field}\b", text)]
-
-
-def _contains(flat: str, quoted: str) -> bool:
-    parts = [" ".join(part.split()) for part in re.split(r"\.\.\.|…", quoted)]
-    position = 0
-    for part in filter(None, parts):
-        position = flat.find(part, position)
-        if position < 0:
-            return False
-        position += len(part)
-    return True
-
-
-def _numbers(text: str) -> list[float]:
-    return [_number(match) for match in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", text)]
-
-
-def _number(text: str) -> float:
+def number_of(text: str) -> float:
+    """A number that may have thousands separators."""
     return float(text.replace(",", ""))
-
-
-def _within(bound: str, number: float, value: float) -> bool:
-    if bound in {"up to", "at most"}:
-        return value <= number
-    if bound in {"more than", "over"}:
-        return value > number
-    if bound in {"about", "around", "roughly", "approximately"}:
-        return abs(value - number) <= number / 10
-    return value >= number
-
-
-def _show(text: str) -> str:
-    return f'"{text if len(text) <= 80 else text[:77] + "…"}"'

@@ -1,12 +1,7 @@
 import pytest
 
-from autoinstall.outputs.expectations import (
-    has_token,
-    is_trivial,
-    read_requirements,
-    required_pass_rate,
-    unmet,
-)
+from autoinstall.outputs.comparison import has_token, unmet
+from autoinstall.outputs.expectations import is_trivial, read_requirements, required_pass_rate
 from autoinstall.outputs.summaries import summarise
 from autoinstall.values import Goal
 

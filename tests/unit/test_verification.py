@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoinstall.agents.rules.judge import RulesJudge
+from autoinstall.baseline import baseline
 from autoinstall.errors import SandboxLost
 from autoinstall.sandbox.contract import WorkspaceSource
 from autoinstall.sandbox.scripted import Answer, Call, ScriptedProvider
@@ -23,7 +24,7 @@ from autoinstall.values import (
     Service,
     Verdict,
 )
-from autoinstall.verification import HELD_OUT, OFFLINE, baseline, check_live, fresh_spec, held_out, offline, verify
+from autoinstall.verification import HELD_OUT, OFFLINE, check_live, fresh_spec, held_out, offline, verify
 
 TEST = Goal(command="pytest", description="All tests of it pass", category=Category.TEST)
 RUN = Goal(command="tool", description='Prints "ready" at the end', category=Category.RUN)
@@ -302,7 +303,7 @@ def make_checkout() -> Callable[[Path], Checkout]:
 
 
 def test_the_baseline_as_a_whole_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autoinstall.verification.BASELINE_TOTAL_SECONDS", -1.0)
+    monkeypatch.setattr("autoinstall.baseline.BASELINE_TOTAL_SECONDS", -1.0)
     provider = ScriptedProvider(PASSING)
     results = baseline(
         provider, provider.ensure_base().digest, (TEST, RUN), RulesJudge(), settings=Settings(_env_file=None)

@@ -1,7 +1,8 @@
 """The judge that needs no model: exit code, signs of failure, what the description requires, the runner's summary."""
 
+from autoinstall.outputs.comparison import unmet
 from autoinstall.outputs.contradictions import contradictions
-from autoinstall.outputs.expectations import Requirements, read_requirements, required_pass_rate, unmet
+from autoinstall.outputs.expectations import Requirements, read_requirements, required_pass_rate
 from autoinstall.outputs.summaries import COLLECTED, summarise, total
 from autoinstall.values import Category, CommandResult, Goal, Judgement, TestCounts, Verdict
 
