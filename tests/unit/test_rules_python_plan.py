@@ -1,6 +1,7 @@
 """Plans, goals and repairs of Python projects."""
 
 import subprocess
+import sys
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,9 +16,10 @@ from autoinstall.agents.rules.contract import Context, Plan, Repair
 from autoinstall.agents.rules.ecosystems.python import PythonEcosystem, knowledge
 from autoinstall.agents.rules.ecosystems.python.plan import cut_off
 from autoinstall.agents.rules.repairs.python import PythonRepairer
+from autoinstall.outputs.summaries import summarise, total
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.tree import Tree
-from autoinstall.values import Category, CommandResult, Goal, Recipe
+from autoinstall.values import Category, CommandResult, Goal, Recipe, TestCounts
 
 
 class Base:
@@ -169,6 +171,23 @@ def test_goals_have_evidence_and_a_description_that_can_fail(tmp_path: Path) -> 
     assert goals["flake8 --count thing"].evidence.path == "setup.cfg"  # type: ignore[union-attr]
     assert "python -m pytest tests/test_a.py" in goals
     assert "python -m thing --help" in goals
+
+
+def test_examples_of_the_readme_are_run_where_they_are_the_projects_own(tmp_path: Path) -> None:
+    def examples(readme: str) -> list[str]:
+        context = context_of(tmp_path, PROJECT | {"README.md": readme})
+        found = PythonEcosystem().candidates(context, cast(Sandbox, Base()))
+        return [item.goal.command for item in found if "doctest" in item.goal.command]
+
+    shown = "```\n>>> import thing\n>>> 1\n1\n>>> 2\n2\n>>> 3\n3\n>>> 4\n4\n```\n"
+    (command,) = examples(shown)
+    readme, result = tmp_path / "README.md", tmp_path / "result.txt"
+    line = command.replace("README.md", str(readme)).replace("/tmp/examples.txt", str(result))
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path)}
+    printed = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True, env=env).stdout
+    assert total(summarise(printed)) == TestCounts(runner="python doctest", passed=5)
+    assert examples(shown.replace("thing", "other")) == []
+    assert examples(shown.replace(">>> 4", ">>> requests.get('x')")) == []
 
 
 def test_modules_that_want_more_than_is_declared_are_not_proposed(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ class RulesJudge:
        "some tests failed" code (1 to 125) is what is to be expected, and is accepted.
     5. Lines that contradict success.
     6. What the description requires: quoted texts, numbers, versions, counts.
-    7. A test goal needs a recognised summary with at least one test; without one it is `UNKNOWN`, unless the
-       description requires something that the output shows.
+    7. A test goal, and any whose description speaks of a part of the tests, needs a recognised summary with at least one
+       test; without one it is `UNKNOWN`, unless the description requires something that the output shows.
     """
 
     name = "rules"
@@ -68,7 +68,7 @@ def _by_requirements(
         return _no(problems[0].reason, counts)
     if counts is not None:
         return Judgement(verdict=Verdict.MATCHES, reason=_count_reason(counts), tests=counts)
-    if goal.category is Category.TEST and not requirements.positive:
+    if (goal.category is Category.TEST or requirements.pass_rate is not None) and not requirements.positive:
         reason = "No test runner's summary was recognised, and the description names nothing else to look for."
         return Judgement(verdict=Verdict.UNKNOWN, reason=reason)
     shown = " and shows what the description names" if requirements.positive else ""

@@ -23,6 +23,12 @@ _WANTS_SETTINGS = re.compile(r"(?m)^\s*(?:import|from)\s+(?:django|wagtail|rest_
 _NOT_HERE = frozenset(("winreg", "msvcrt", "tkinter", "curses", "idlelib", "turtle", "torch", "tensorflow", "jax"))
 """Modules of other systems, of a display, or of very large libraries."""
 
+_READMES = ("README.md", "README.rst", "README.txt", "README")
+_EXAMPLE = re.compile(r"(?m)^ *>>> (.*)$")
+_MIN_EXAMPLES = 5
+_REACHES_OUT = re.compile(r"requests\.|https?://|urlopen|\bopen\(|connect\(|Client\(|input\(|\bsleep\(|random|\bnow\(")
+"""What examples do that give something else everywhere, or need more than the project."""
+
 _MAX_READ = 200
 _OPTION_PARSER = re.compile(r"\b(?:argparse|click|typer|docopt|optparse|fire|cyclopts|cleo|getopt|absl|clize|plac)\b")
 _IMPORT = re.compile(
@@ -38,6 +44,7 @@ def candidates(context: Context, sources: Sources) -> Iterator[Candidate]:
     """All of them; the caller picks."""
     if sources.suite:
         yield from _tests(sources.suite)
+    yield from _usage(context.tree, sources.main)
     for project in sources.projects[:3]:
         yield from _imports(context.tree, project, main=project is sources.main)
         yield from _scripts(context.tree, project)
@@ -108,6 +115,29 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
             exit_codes=(0, 1),
             rate=PASS_RATE,
         )
+
+
+def _usage(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
+    """The examples that the README shows with what they give; some are always out of date."""
+    for path in _READMES:
+        text = tree.read(path)
+        shown = _EXAMPLE.findall(text)
+        own = any(
+            re.search(rf"\b(?:from|import) {re.escape(name)}\b", line) for line in shown for name in project.packages
+        )
+        if len(shown) < _MIN_EXAMPLES or not own or _REACHES_OUT.search("\n".join(shown)):
+            continue
+        plain = "/tmp/examples.txt"
+        yield candidate(
+            f"sed 's/^ *```.*//' {path} > {plain} && "
+            f"python -m doctest -v -o ELLIPSIS -o NORMALIZE_WHITESPACE {plain} | tail -n 4",
+            f"Runs the examples of {path} and ends with how many gave what it says; at least 50% of the tests pass.",
+            Category.RUN,
+            61,
+            Evidence(path=path, line=tree.find_line(path, ">>>"), text=shown[0].strip()[:200]),
+            rate=0.5,
+        )
+        return
 
 
 def _imports(tree: Tree, project: PythonProject, *, main: bool) -> Iterator[Candidate]:
