@@ -74,6 +74,13 @@ def test_a_linter_may_exit_with_what_it_found() -> None:
     assert judge("Lists the style violations", output, category=Category.LINT, code=1, codes=(0, 1)).verdict is MATCHES
 
 
+def test_a_part_of_the_tests_is_counted_whatever_the_goal_is_about() -> None:
+    description = "Runs the examples; at least 50% of the tests pass"
+    assert judge(description, "", category=Category.RUN, rate=0.5).verdict is UNKNOWN
+    assert judge(description, "7 passed and 1 failed.", category=Category.RUN, rate=0.5).verdict is MATCHES
+    assert judge(description, "1 passed and 7 failed.", category=Category.RUN, rate=0.5).verdict is MISMATCH
+
+
 def test_what_may_be_in_the_dropped_part_is_unknown() -> None:
     assert judge('Prints "ready"', "head … tail", category=Category.RUN, dropped_bytes=10_000_000).verdict is UNKNOWN
 

@@ -181,9 +181,8 @@ def test_examples_of_the_readme_are_run_where_they_are_the_projects_own(tmp_path
 
     shown = "```\n>>> import thing\n>>> 1\n1\n>>> 2\n2\n>>> 3\n3\n>>> 4\n4\n```\n"
     (command,) = examples(shown)
-    readme, result = tmp_path / "README.md", tmp_path / "result.txt"
-    line = command.replace("README.md", str(readme)).replace("/tmp/examples.txt", str(result))
-    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path)}
+    line = command.replace("README.md", str(tmp_path / "README.md"))
+    env = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path)}
     printed = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True, env=env).stdout
     assert total(summarise(printed)) == TestCounts(runner="python doctest", passed=5)
     assert examples(shown.replace("thing", "other")) == []

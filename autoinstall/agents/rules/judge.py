@@ -20,8 +20,8 @@ class RulesJudge:
        "some tests failed" code (1 to 125) is what is to be expected, and is accepted.
     5. Lines that contradict success.
     6. What the description requires: quoted texts, numbers, versions, counts.
-    7. A test goal, and any whose description speaks of a part of the tests, needs a recognised summary with at least one
-       test; without one it is `UNKNOWN`, unless the description requires something that the output shows.
+    7. A test goal, and any whose description speaks of a part of the tests, needs a recognised summary with at least
+       one test; without one it is `UNKNOWN`, unless the description requires something that the output shows.
     """
 
     name = "rules"

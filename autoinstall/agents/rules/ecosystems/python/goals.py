@@ -122,15 +122,13 @@ def _usage(tree: Tree, project: PythonProject) -> Iterator[Candidate]:
     for path in _READMES:
         text = tree.read(path)
         shown = _EXAMPLE.findall(text)
-        own = any(
-            re.search(rf"\b(?:from|import) {re.escape(name)}\b", line) for line in shown for name in project.packages
-        )
+        names = "|".join(map(re.escape, project.packages)) or r"\b\B"
+        own = re.search(rf"(?m)^ *>>> .*\b(?:from|import) (?:{names})\b", text) is not None
         if len(shown) < _MIN_EXAMPLES or not own or _REACHES_OUT.search("\n".join(shown)):
             continue
-        plain = "/tmp/examples.txt"
         yield candidate(
-            f"sed 's/^ *```.*//' {path} > {plain} && "
-            f"python -m doctest -v -o ELLIPSIS -o NORMALIZE_WHITESPACE {plain} | tail -n 4",
+            f"sed 's/^ *```.*//' {path} > ~/examples.txt && "
+            "python -m doctest -v -o ELLIPSIS -o NORMALIZE_WHITESPACE ~/examples.txt | tail -n 4",
             f"Runs the examples of {path} and ends with how many gave what it says; at least 50% of the tests pass.",
             Category.RUN,
             61,
