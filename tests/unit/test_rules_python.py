@@ -466,3 +466,22 @@ def test_help_is_only_asked_of_programs_that_parse_options(
         found = PythonEcosystem().candidates(context_of(tree_of(tmp_path, **files)), sandbox)
         commands = {candidate.goal.command for candidate in found}
     assert ("python -m tool --help" in commands) is expected
+
+
+@pytest.mark.parametrize(
+    ("remote", "rate"),
+    [
+        ("import json\n", 0.9),
+        ("import openai\n", 0.6),
+        ("import redis\n", 0.9),
+        ("import requests\nrequests.get('https://example.org/')\n", 0.6),
+        ("import requests\nimport responses\nrequests.get('https://example.org/')\n", 0.9),
+        ("import requests\nrequests.get('http://localhost:80/')\n", 0.9),
+    ],
+)
+def test_fewer_tests_have_to_pass_where_some_call_servers_of_others(tmp_path: Path, remote: str, rate: float) -> None:
+    tests = "def test_a(): pass\ndef test_b(): pass\n"
+    files = {"tests/test_near.py": tests * 2, "tests/test_far.py": remote + tests}
+    suite = find_suite(context_of(tree_of(tmp_path, **files)), ())
+    assert suite is not None
+    assert suite.pass_rate == rate

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 
 from autoinstall.agents.rules.contract import Candidate, Context
-from autoinstall.agents.rules.ecosystems.goals import candidate
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, candidate
 from autoinstall.agents.rules.ecosystems.python.checkers import configured
 from autoinstall.agents.rules.ecosystems.python.knowledge import module_distribution
 from autoinstall.agents.rules.ecosystems.python.model import PythonProject, SetRole, requirement_name
@@ -18,7 +18,6 @@ from autoinstall.agents.rules.ecosystems.python.suite import Suite
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
 
-PASS_RATE = 0.9
 _WANTS_SETTINGS = re.compile(r"(?m)^\s*(?:import|from)\s+(?:django|wagtail|rest_framework)\b")
 _NOT_HERE = frozenset(("winreg", "msvcrt", "tkinter", "curses", "idlelib", "turtle", "torch", "tensorflow", "jax"))
 """Modules of other systems, of a display, or of very large libraries."""
@@ -34,7 +33,7 @@ _OPTION_PARSER = re.compile(r"\b(?:argparse|click|typer|docopt|optparse|fire|cyc
 _IMPORT = re.compile(
     r"(?m)^\s*(?:from\s+(?P<dots>\.*)(?P<module>[\w.]*)\s+import\s+(?P<names>[^#\n]+)|import\s+[\w.]+)"
 )
-_PASSING = "at least 90% of the tests pass"
+_PASSING = f"at least {MOST_TESTS:.0%} of the tests pass"
 _FILES = 5
 _SCRIPTS = 3
 _MODULES = 6
@@ -85,12 +84,12 @@ def _fillers(sources: Sources) -> Iterator[Candidate]:
 def _tests(suite: Suite) -> Iterator[Candidate]:
     yield candidate(
         suite.command,
-        f"Runs the whole test suite and prints a summary of it; {_PASSING}.",
+        f"Runs the whole test suite and prints a summary of it; at least {suite.pass_rate:.0%} of the tests pass.",
         Category.TEST,
         95,
         suite.evidence,
         exit_codes=(0, 1),
-        rate=PASS_RATE,
+        rate=suite.pass_rate,
         key="python-test",
         timeout=1800,
     )
@@ -113,7 +112,7 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
             78 - 4 * rank,
             Evidence(path=file.path, line=1, text=f"{file.tests} test functions"),
             exit_codes=(0, 1),
-            rate=PASS_RATE,
+            rate=MOST_TESTS,
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import Field
 
 from autoinstall.agents.rules.contract import Context
+from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS
 from autoinstall.agents.rules.ecosystems.python.commands import plain_test_command, split
 from autoinstall.agents.rules.ecosystems.python.environments import TestEnvironment
 from autoinstall.agents.rules.ecosystems.python.knowledge import marker_plugin, option_plugin
@@ -17,6 +18,9 @@ from autoinstall.agents.rules.ecosystems.python.model import SetRole
 from autoinstall.agents.rules.evidence.classify import unwrap
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence, Value
+
+LEAST_TESTS = 0.5
+"""With fewer that pass a suite says little of its environment."""
 
 _MAX_FILES_READ = 400
 _TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_tests?|tests?)\.py$")
@@ -33,17 +37,31 @@ _FAR = re.compile(
     r"(?i)(?:^|[/_])(?:integration|e2e|end_?to_?end|functional|acceptance|live|network|online|remote|gpu|"
     r"cuda|benchmarks?|perf|slow|browser|selenium|docker|smoke|system)(?=[/_.]|s?/)"
 )
+_REMOTE = re.compile(
+    r"(?m)^\s*(?:import|from)\s+(?:openai|anthropic|cohere|mistralai|groq|litellm|replicate|google\.generativeai|google\.cloud|"
+    r"azure|snowflake|tiktoken|huggingface_hub|tweepy|slack_sdk|telegram)\b"
+    r"|(?:requests|httpx)\.(?:get|post)\(\s*f?['\"]https?://(?!localhost|127\.|test)|urlopen\(\s*['\"]https?://(?!localhost|127\.)"
+    r"|@pytest\.mark\.(?:network|online|live|internet)\b"
+)
+"""What only somebody else's servers answer; services that a set-up can start are none of it."""
+
+_RECORDED = re.compile(r"\b(?:responses|requests_mock|respx|httpretty|vcr|aioresponses|pook|betamax|httpserver)\b")
 _PLUGIN_MARK = re.compile(r"pytest\.mark\.(\w+)")
 
 
 class TestFile(Value):
-    """A test file: number of test functions, whether it seems to need something outside of the process."""
+    """A test file: number of test functions, whether it seems to need something outside of the process.
+
+    Attributes:
+        remote: that is something which no set-up can start.
+    """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     path: str
     tests: int
     outside: bool
+    remote: bool = False
 
 
 class Suite(Value):
@@ -66,6 +84,13 @@ class Suite(Value):
     env: dict[str, str] = Field(default_factory=dict)
     files: tuple[TestFile, ...] = ()
     evidence: Evidence
+
+    @property
+    def pass_rate(self) -> float:
+        """The part of the tests to ask for: less where many call servers that nobody here can stand in for."""
+        every = sum(file.tests for file in self.files)
+        remote = sum(file.tests for file in self.files if file.remote)
+        return max(LEAST_TESTS, round(MOST_TESTS * (1 - remote / every), 2)) if every else MOST_TESTS
 
     def file_command(self, path: str) -> str:
         """Runs the tests of one file."""
@@ -169,7 +194,12 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
         tests = len(_TEST_DEF.findall(text))
         if tests and "/templates/" not in path and "{{" not in path:
             found.append(
-                TestFile(path=path, tests=tests, outside=_reaches_out(text, itself) or bool(_FAR.search(path)))
+                TestFile(
+                    path=path,
+                    tests=tests,
+                    outside=_reaches_out(text, itself) or bool(_FAR.search(path)),
+                    remote=bool(_REMOTE.search(text)) and not _RECORDED.search(text),
+                )
             )
     return tuple(sorted(found, key=lambda file: (file.outside, -min(file.tests, 12), file.path.count("/"), file.path)))
 
