@@ -5,7 +5,6 @@ import logging
 from autoinstall.agents.contract import Repository
 from autoinstall.agents.rules.contract import Context, Selective
 from autoinstall.agents.rules.ecosystems import all_ecosystems
-from autoinstall.agents.rules.evidence import collect
 from autoinstall.agents.rules.goal_setter import source_shares
 from autoinstall.errors import ImageUnavailable
 from autoinstall.languages import language_of
@@ -38,7 +37,7 @@ def choose_base(repository: Repository, tree: Tree, settings: Settings) -> BaseC
     main = max(detected, key=lambda ecosystem: shares[ecosystem.name], default=None)
     if not isinstance(main, Selective):
         return BaseChoice(name=DEFAULT)
-    context = Context(repository=repository, tree=tree, findings=collect(tree))
+    context = Context(repository=repository, tree=tree)
     reason = ""
     for base in catalogue().bases:
         has_interpreters = settings.interpreters is not None and base.interpreters

@@ -176,7 +176,8 @@ class Selective(Protocol):
     """An ecosystem whose projects may want another base than the default one."""
 
     def objection(self, context: Context, base: Base, *, has_interpreters: bool) -> str:
-        """Why `base` lacks what the project asks for, with the evidence; empty where it suits.
+        """Why `base` lacks what the project asks for, with the evidence; empty where it suits. Asked of every
+        repository, so it is quick: `context` has no findings.
 
         Args:
             has_interpreters: whether interpreters of the host are taken into it.
