@@ -52,6 +52,15 @@ def is_dead(text: str, cache: Path) -> bool:
     return process.is_dead() or (process != current_process() and _let_go(_path(cache, process)))
 
 
+def is_alive(text: str, cache: Path) -> bool:
+    """Whether the process that `text` names is certainly there: seen from here, or with its lock in a shared cache."""
+    process = Process.parse(text)
+    if process is None:
+        return False
+    path = _path(cache, process)
+    return process.is_alive() or (path.exists() and not _let_go(path))
+
+
 def scratch(cache: Path) -> Path:
     """Where this process puts what nobody needs once it is gone; made if it is absent."""
     path = cache / "runs" / _name(current_process())

@@ -42,11 +42,22 @@ def flow_session(*, verbose: bool) -> Iterator[None]:
         os.environ.setdefault(name, value)
     # A scheduler's SIGTERM ends a night as ^C does: containers closed, rows written.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if verbose:
-        yield
-        return
-    err.print("[dim]starting Prefect…[/]")
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    if not verbose:
+        err.print("[dim]starting Prefect…[/]")
+        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    from cli.server import prefect_api
+
+    with prefect_api():
+        if verbose:
+            yield
+            return
+        with _lines():
+            yield
+
+
+@contextmanager
+def _lines() -> Iterator[None]:
+    """Events of runs as lines on stderr in place of Prefect's console log."""
     from prefect.logging.configuration import setup_logging
 
     # Done here, since the first flow run would otherwise do it, and drop the handlers that are added below.

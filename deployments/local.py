@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -92,23 +92,35 @@ class Program:
             lock.write(str(process.pid))
         say(f"{self.name} started (pid {process.pid}, log {self.log})")
 
-    def stop(self) -> None:
-        """Ask it and all that it runs to end, and end what does not. Of a worker that are the flows' processes, each in
-        a session of its own: they close their containers and write their rows."""
+    def stop(self) -> int:
+        """Ask it and all that it runs to end, and end what does not; the number of programs that it ran.
+
+        Of a worker those are flows, each in a session of its own: they close their containers and write their rows.
+        They are asked first, and once: a worker that ends asks its flows too, which would cut them short at that.
+        """
         pid = self.pid()
         if pid is None:
-            return
+            return 0
         program = psutil.Process(pid)
-        processes = [program, *program.children(recursive=True)]
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.terminate()
-        _, left = psutil.wait_procs(processes, timeout=STOP_SECONDS)
-        for process in left:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(left, timeout=KILL_SECONDS)
+        flows = program.children()
+        end(flows)
+        end([program, *program.children(recursive=True)])
         say(f"{self.name} stopped")
+        return len(flows)
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Ask processes to end, and kill those that do not in their time, with all that these have started."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, left = psutil.wait_procs(processes, timeout=STOP_SECONDS)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            for child in (*process.children(recursive=True), process):
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+    psutil.wait_procs(left, timeout=KILL_SECONDS)
 
 
 SERVER = Program("server", *PREFECT, "server", "start", "--host", "127.0.0.1", "--port", PORT)
@@ -143,13 +155,18 @@ def up() -> int:
             return applied.returncode
         if worker().pid() is None:
             worker().start(environment)
+            # What was under way when all of it ended is gone on with now, not at the next quarter of an hour.
+            again = (*PREFECT, "deployment", "run", "recover/recover")
+            subprocess.run(again, cwd=ROOT, env=environment, check=False, stdout=subprocess.DEVNULL)
+        (STATE / "url").write_text(f"{URL}/api\n")
     say(f"export PREFECT_API_URL={URL}/api makes the command line use this server")
     sys.stdout.write(f"{URL}\n")
     return 0
 
 
 def down() -> int:
-    worker().stop()
+    if worker().stop():
+        say("flows were under way: `make up` goes on with nights that were cut short")
     SERVER.stop()
     return 0
 

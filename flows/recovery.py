@@ -32,7 +32,7 @@ from prefect.states import Cancelled, Completed, Crashed
 
 from autoinstall.datasets.spool import write_kept_runs
 from autoinstall.journals import write_lost_runs
-from autoinstall.liveness import clear_scratch, hold, is_dead, only_one
+from autoinstall.liveness import clear_scratch, hold, is_alive, is_dead, only_one
 from autoinstall.runtime import Runtime
 from autoinstall.sandbox.labels import PROCESS, current_process
 from autoinstall.settings import NightSettings, Settings
@@ -184,9 +184,11 @@ def _why_dead(client: SyncPrefectClient, run: FlowRun, settings: Settings) -> st
     process = str(run.labels.get(PROCESS, ""))
     if process and is_dead(process, settings.cache):
         return "Its process was killed."
+    if process and is_alive(process, settings.cache):
+        return ""  # however long its heartbeats take to come through
     heard = _last_heartbeat(client, run)
     if heard is not None and (now - heard).total_seconds() > SILENT_SECONDS:
-        return f"Its process, on another host, has given no sign of life since {heard:%Y-%m-%d %H:%M:%S} UTC."
+        return f"Its process, which cannot be seen from here, has been silent since {heard:%Y-%m-%d %H:%M:%S} UTC."
     return ""
 
 

@@ -71,6 +71,10 @@ class Process(NamedTuple):
             return True
         return self.namespace == here.namespace and _started(self.pid) != self.started
 
+    def is_alive(self) -> bool:
+        """Whether it is certain that the process is there: it can be seen from here."""
+        return self[:3] == current_process()[:3] and _started(self.pid) == self.started
+
 
 def current_process() -> Process:
     """This process."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
@@ -83,15 +83,28 @@ def night(tmp_path: Path, source: WorkspaceSource, base: Snapshot) -> Iterator[N
     night = Night(tmp_path, Path(source.path), base)
     yield night
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(night.process.pid, signal.SIGKILL)  # Prefect's own server too, where it outlived the night
+        os.killpg(night.process.pid, signal.SIGKILL)
     night.process.wait()
     night.command("prune")
 
 
-def test_a_terminated_run_closes_its_sandboxes_and_says_so(night: Night, engine: docker.DockerClient) -> None:
+def to_the_process(night: Night) -> None:
+    """As a scheduler ends it."""
+    night.process.send_signal(signal.SIGTERM)
+
+
+def to_the_group(night: Night) -> None:
+    """As ^C on a terminal does, which all processes of the group hear."""
+    os.killpg(night.process.pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize("end", [to_the_process, to_the_group])
+def test_a_run_that_is_ended_closes_its_sandboxes_and_says_so(
+    night: Night, engine: docker.DockerClient, end: Callable[[Night], None]
+) -> None:
     night.wait_for_the_goal(engine)
     begun = time.monotonic()
-    night.process.send_signal(signal.SIGTERM)
+    end(night)
     assert night.process.wait(timeout=60) == 130
     assert time.monotonic() - begun < 60
     assert night.containers(engine) == []

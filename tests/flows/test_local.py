@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
 import psutil
 import pytest
 from prefect.client.orchestration import get_client
@@ -93,6 +94,7 @@ def test_what_is_killed_is_started_again_and_what_is_under_way_ends_with_the_wor
         assert local("down").returncode == 0
     assert all(map(is_gone, after.values()))
     assert [process for process in running if process.is_running()] == []
+    assert list(pd.read_parquet(state.parent / "data/repositories").outcome) == ["cancelled"]
     assert local("down").returncode == 0
 
 

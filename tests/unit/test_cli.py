@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import subprocess
@@ -29,6 +30,12 @@ def no_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Commands look whether an engine answers before they start a flow; here that is taken for granted."""
     if request.node.get_closest_marker("docker") is None:
         monkeypatch.setattr("autoinstall.sandbox.engine.connect", lambda _settings: Mock())
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flows of these tests are none of Prefect's."""
+    monkeypatch.setattr("cli.server.prefect_api", contextlib.nullcontext)
 
 
 @pytest.fixture(autouse=True)
@@ -495,7 +502,7 @@ def test_events_of_flows_are_shown_one_a_line():
         "    logger.info('Beginning flow run', extra={'flow_run_name': 'o/n@v1'})\n"
         "    logger.info('Attempt 1 of 5: [mismatch]\\nmore', extra={'flow_run_name': 'o/n@v1'})\n"
     )
-    env = os.environ | {"PREFECT_LOGGING_TO_API_ENABLED": "false"}
+    env = os.environ | {"PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_API_URL": "http://127.0.0.1:9/api"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=env)
     assert done.stderr == "starting Prefect…\no/n@v1 Attempt 1 of 5: [mismatch]\n"
     assert done.stdout == ""

@@ -1,0 +1,104 @@
+"""Which server of Prefect's a command works with: the configured one, that of `make up`, or one of its own."""
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+
+from autoinstall.errors import OrchestratorUnavailable
+from cli.boundary import err
+
+ROOT = Path(__file__).resolve().parents[1]
+STATE = Path(os.environ.get("AUTOINSTALL_STATE") or ROOT / ".cache/up")
+"""Where deployments/local.py notes what it has started."""
+
+STOP_SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
+
+
+@contextmanager
+def prefect_api() -> Iterator[None]:
+    """Have Prefect's client work with a server that answers.
+
+    Raises:
+        OrchestratorUnavailable: one of its own does not start.
+    """
+    from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS, temporary_settings
+
+    with ExitStack() as stack:
+        if not PREFECT_API_URL.value():
+            url = running(STATE)
+            if url:
+                err.print(f"[dim]with the server of make up: {url}[/]")
+            else:
+                seconds = float(PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value())
+                url = stack.enter_context(_private_server(seconds))
+            stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
+        yield
+
+
+def running(state: Path) -> str:
+    """The address of the API that deployments/local.py serves; empty where it serves none."""
+    try:
+        with (state / "server.pid").open() as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return ""
+    except BlockingIOError:
+        pass
+    except OSError:
+        return ""
+    try:
+        url = (state / "url").read_text().strip()
+    except OSError:
+        return ""
+    return url if _answers(url, _ANSWER_SECONDS) else ""
+
+
+@contextmanager
+def _private_server(seconds: float) -> Iterator[str]:
+    """In a session of its own: a ^C that ends the command must not end the server that the command tells so."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(
+            [sys.executable, "-P", str(Path(__file__).with_name("private_server.py")), str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            deadline = time.monotonic() + seconds
+            while not _answers(url, 1.0):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    said = log.read().decode(errors="replace").strip()[-500:]
+                    raise OrchestratorUnavailable(
+                        f"Prefect's server did not start: {said or f'no answer within {seconds:.0f} s'}",
+                        hint="PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS gives it more time.",
+                    )
+                time.sleep(0.1)
+            yield url
+        finally:
+            server.terminate()
+            try:
+                server.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _answers(url: str, seconds: float) -> bool:
+    try:
+        return httpx.get(f"{url}/health", timeout=seconds, trust_env=False).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
