@@ -1,5 +1,6 @@
 """Which server of Prefect's a command works with: the configured one, that of `make up`, or one of its own."""
 
+import atexit
 import fcntl
 import os
 import socket
@@ -40,7 +41,7 @@ def prefect_api() -> Iterator[None]:
                 err.print(f"[dim]with the server of make up: {url}[/]")
             else:
                 seconds = float(PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value())
-                url = stack.enter_context(_private_server(seconds))
+                url = _private_server(seconds)
             stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
         yield
 
@@ -62,9 +63,11 @@ def running(state: Path) -> str:
     return url if _answers(url, _ANSWER_SECONDS) else ""
 
 
-@contextmanager
-def _private_server(seconds: float) -> Iterator[str]:
-    """In a session of its own: a ^C that ends the command must not end the server that the command tells so."""
+def _private_server(seconds: float) -> str:
+    """Start one, and end it when this process ends: Prefect tells it of the last events only then.
+
+    It has a session of its own, since a ^C that ends the command must not end the server that is to hear of that.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/api"
@@ -76,25 +79,27 @@ def _private_server(seconds: float) -> Iterator[str]:
             stderr=log,
             start_new_session=True,
         )
-        try:
-            deadline = time.monotonic() + seconds
-            while not _answers(url, 1.0):
-                if server.poll() is not None or time.monotonic() > deadline:
-                    log.seek(0)
-                    said = log.read().decode(errors="replace").strip()[-500:]
-                    raise OrchestratorUnavailable(
-                        f"Prefect's server did not start: {said or f'no answer within {seconds:.0f} s'}",
-                        hint="PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS gives it more time.",
-                    )
-                time.sleep(0.1)
-            yield url
-        finally:
-            server.terminate()
-            try:
-                server.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+        atexit.register(_stop, server)
+        deadline = time.monotonic() + seconds
+        while not _answers(url, 1.0):
+            if server.poll() is not None or time.monotonic() > deadline:
+                log.seek(0)
+                said = log.read().decode(errors="replace").strip()[-500:]
+                raise OrchestratorUnavailable(
+                    f"Prefect's server did not start: {said or f'no answer within {seconds:.0f} s'}",
+                    hint="PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS gives it more time.",
+                )
+            time.sleep(0.1)
+    return url
+
+
+def _stop(server: "subprocess.Popen[bytes]") -> None:
+    server.terminate()
+    try:
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 def _answers(url: str, seconds: float) -> bool:
