@@ -140,10 +140,12 @@ class Executor:
                 stats = self.api.stats(self.container, stream=False, one_shot=True)
         except Infrastructure:
             return None  # an engine without the call; one that is gone is told by the stream
+        used = (stats.get("cpu_stats") or {}).get("cpu_usage", {}).get("total_usage", 0)
+        if not used:
+            return None  # a runtime that does not count
         networks = (stats.get("networks") or {}).values()
         return Activity(
-            processor_seconds=stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9,
-            received_bytes=sum(network["rx_bytes"] for network in networks),
+            processor_seconds=used / 1e9, received_bytes=sum(network.get("rx_bytes", 0) for network in networks)
         )
 
     def _status_without_report(self, call: "_Call", stream: ExecStream, timed_out: bool) -> int:
