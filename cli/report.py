@@ -75,7 +75,7 @@ def answers(frames: Frames) -> tuple[Answer, ...]:
         Answer("funnel", f"From the list to environments, last night ({last})", questions.funnel(listed)),
         Answer("models", "Installer's models, each on its own repositories", questions.by(repositories, "model")),
         Answer("languages", "Languages", questions.by(repositories, "language")),
-        Answer("failures", "Why repositories are not verified", questions.failure_classes(repositories)),
+        Answer("failures", "Why repositories fail", questions.failure_classes(repositories)),
         Answer("attempts", "Attempts to success", questions.attempts_to_success(repositories)),
         Answer("costs", "For each environment, by model", questions.cost_per_environment(repositories, "model")),
         Answer("flakiness", "Attempts whose two verdicts differ", questions.flakiness(frames.attempts)),

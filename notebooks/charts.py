@@ -30,7 +30,7 @@ def night_yield(nights: pd.DataFrame) -> Figure:
     for label, values, colour in (
         ("verified", nights["verified"], GREEN),
         ("discarded", discarded, GREY),
-        ("infrastructure or cancelled", left_out, ORANGE),
+        ("undecided: infrastructure, cancelled", left_out, ORANGE),
     ):
         above.bar(places, values, bottom=bottom, color=colour, label=label, width=0.8)
         bottom += values.to_numpy()
@@ -86,12 +86,12 @@ def failures(stages: pd.DataFrame) -> Figure:
     for place, total in enumerate(left):
         axes.annotate(f"{total:.0f}", (total, place), xytext=(4, 0), textcoords="offset points", va="center")
     axes.invert_yaxis()
-    axes.set_xlabel("repositories that are not verified")
+    axes.set_xlabel("repositories that failed")
     axes.set_ylabel("stage where the run ended")
     axes.margins(x=0.08)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     worst, count = stages.sum(axis=1).idxmax(), stages.sum(axis=1).max()
-    return _titled(figure, f"Most are lost in {worst}: {_of(count, stages.to_numpy().sum())} not verified")
+    return _titled(figure, f"Most are lost in {worst}: {_of(count, stages.to_numpy().sum())} that failed")
 
 
 def attempts(table: pd.DataFrame) -> Figure:

@@ -2,7 +2,7 @@
 
 `report` prints some of them, and `notebooks/yield.ipynb` draws all. A repository that ran several times counts, in
 what is said of repositories, by its last run (`statistics.latest`); what is said of a night is of all its runs. What
-ended by infrastructure or was cancelled says nothing of a repository, and is left out of every yield.
+infrastructure ended, or was cancelled, says nothing of a repository, and is left out of every yield.
 """
 
 from dataclasses import dataclass
@@ -127,22 +127,25 @@ def _yields(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def failure_classes(repositories: pd.DataFrame) -> pd.DataFrame:
-    """Repositories that are not verified, by stage, outcome and code, most frequent first: repositories and share of
-    all."""
+    """Repositories that failed, by stage, outcome and code, most frequent first: repositories and share of all."""
     last = latest(repositories)
-    failed = last[~last["verified"]]
+    failed = _failed(last)
     counts = failed.groupby(["stage", "outcome", "code"]).size().sort_values(ascending=False, kind="stable")
     return pd.DataFrame({"repositories": counts, "share": counts / max(len(last), 1)}).reset_index()
 
 
 def stage_outcomes(repositories: pd.DataFrame) -> pd.DataFrame:
-    """Repositories that are not verified: a row for each stage in the order of the run, a column for each outcome."""
-    last = latest(repositories)
-    failed = last[~last["verified"]]
+    """Repositories that failed: a row for each stage in the order of the run, a column for each outcome."""
+    failed = _failed(latest(repositories))
     table = pd.crosstab(failed["stage"], failed["outcome"])
     known = [stage for stage in STAGES if stage in table.index]
     table = table.reindex([*known, *(stage for stage in table.index if stage not in known)])
     return table[table.sum().sort_values(ascending=False).index]
+
+
+def _failed(last: pd.DataFrame) -> pd.DataFrame:
+    """Those that are not verified, for whatever reason but that somebody cancelled them."""
+    return last[~last["verified"] & (last["outcome"] != Outcome.CANCELLED.value)]
 
 
 def attempts_to_success(repositories: pd.DataFrame) -> pd.DataFrame:
@@ -204,12 +207,15 @@ def slowest_stages(stages: pd.DataFrame) -> pd.DataFrame:
 
 
 def funnel(repositories: pd.DataFrame) -> pd.DataFrame:
-    """How many repositories came how far: a row for each step, with repositories and share of the list."""
+    """How many repositories came how far: a row for each step, with repositories and share of the list. From the second
+    on they are decided ones: the stage in which somebody cancelled a run is not as far as its repository can come."""
     last = latest(repositories)
-    reached = last["stage"].map({stage: place for place, stage in enumerate(STAGES)}).fillna(0)
+    decided = last[last["decided"]]
+    reached = decided["stage"].map({stage: place for place, stage in enumerate(STAGES)}).fillna(0)
     accepted = last[last["verified"]]
     steps = {
         "on the list": len(last),
+        "decided": len(decided),
         "cloned": int((reached > STAGES.index("clone")).sum()),
         "goals found": int((reached > STAGES.index("selection")).sum()),
         "set up": int((reached > STAGES.index("setup")).sum()),

@@ -13,8 +13,8 @@ from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.store import DataPlace
 from autoinstall.values import Outcome, Value
 
-UNDECIDED = frozenset({Outcome.INFRASTRUCTURE.value, Outcome.CANCELLED.value})
-"""Not held against the product's yield: they say nothing of the repository."""
+UNDECIDED = frozenset({Outcome.INFRASTRUCTURE.value, Outcome.UNKNOWN.value, Outcome.CANCELLED.value})
+"""Neither verified nor discarded: they say nothing of the repository, and are not held against the yield."""
 
 
 class Share(Value):
@@ -45,12 +45,12 @@ class YieldStatistics(Value):
 
     Attributes:
         total: repositories that ran.
-        decided: those that did not end by infrastructure or cancellation.
+        decided: those that are verified or discarded; what infrastructure ended or somebody cancelled is neither.
         verified: accepted.
         yield_rate: verified of decided; None where nothing was decided.
-        outcomes, stages, languages: by count, largest first; stages are those of repositories not verified.
+        outcomes, stages, languages: by count, largest first; stages are those of discarded repositories.
         attempts_to_success: (attempts, verified repositories that took so many).
-        mean_seconds, median_seconds: of a repository's pipeline.
+        mean_seconds, median_seconds: of a decided repository's pipeline; None where nothing was decided.
         held_out_mean: mean over environments of the fraction of held-out goals that pass.
         offline_share: fraction of the environments tried offline whose targets match there too.
         tokens, cached_tokens, reasoning_tokens, cost_usd: of all runs; cached ones are part of the input, and
@@ -109,11 +109,11 @@ def statistics_of(repositories: pd.DataFrame) -> YieldStatistics:
         verified=len(accepted),
         yield_rate=len(accepted) / len(decided) if len(decided) else None,
         outcomes=_shares(frame["outcome"]),
-        stages=_shares(frame.loc[frame["outcome"] != Outcome.VERIFIED.value, "stage"]),
+        stages=_shares(decided.loc[decided["outcome"] != Outcome.VERIFIED.value, "stage"]),
         languages=_shares(frame["language"].fillna("unknown")),
         attempts_to_success=tuple(sorted(Counter(accepted["attempts"].tolist()).items())),
-        mean_seconds=float(frame["seconds"].mean()),
-        median_seconds=float(frame["seconds"].median()),
+        mean_seconds=_mean(decided["seconds"]),
+        median_seconds=float(decided["seconds"].median()) if len(decided) else None,
         held_out_mean=_mean(with_held_out["held_out_passed"] / with_held_out["held_out_total"]),
         offline_share=_mean(offline.astype(float)),
         tokens=int(repositories["input_tokens"].sum() + repositories["output_tokens"].sum()),

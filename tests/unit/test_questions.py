@@ -97,7 +97,17 @@ def test_stages_and_the_funnel(frames):
     assert stages.loc["setup", "share"] == pytest.approx(90 / (90 + 10 + 6 * 1.5))
     assert stages.loc["clone", "runs"] == 7
     funnel = questions.funnel(frames.repositories)["repositories"]
-    assert funnel.tolist() == [5, 4, 4, 3, 3, 1]
+    assert funnel.tolist() == [5, 4, 3, 3, 3, 3, 1]
+
+
+def test_what_was_cancelled_has_not_failed(tmp_path):
+    write_run(tmp_path, run("a", repository="https://h/a", verified=False))
+    write_run(tmp_path, run("b", repository="https://h/b", verified=False, outcome="cancelled", stage="setup"))
+    rows = questions.frames_of(tmp_path).repositories
+    assert questions.failure_classes(rows)["outcome"].tolist() == ["mismatch"]
+    assert questions.stage_outcomes(rows).to_dict() == {"mismatch": {"verification": 1}}
+    funnel = questions.funnel(rows)["repositories"]
+    assert (funnel["on the list"], funnel["decided"], funnel["cloned"], funnel["set up"]) == (2, 1, 1, 1)
 
 
 def test_flaky_ones_are_held_against_verdicts(tmp_path):

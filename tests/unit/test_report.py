@@ -37,7 +37,7 @@ def test_people_see_the_last_nights_and_not_every_repository(data):
     assert "The last 50 of 320 repositories" in shown
     assert "2026-03-17" in shown
     assert shown.count("2026-03-") == MOST_ROWS + 1  # the nights, and the funnel's heading
-    for heading in ("Slowest stages", "Attempts to success", "Why repositories are not verified"):
+    for heading in ("Slowest stages", "Attempts to success", "Why repositories fail"):
         assert heading in shown
 
 

@@ -29,7 +29,7 @@ def test_yield_leaves_infrastructure_out_of_the_denominator(tmp_path):
         "mismatch": 1,
         "infrastructure": 1,
     }
-    assert [(share.name, share.count) for share in statistics.stages] == [("verification", 2)]
+    assert [(share.name, share.count) for share in statistics.stages] == [("verification", 1)]
     assert {share.name: share.count for share in statistics.languages} == {"python": 3, "unknown": 1}
     assert statistics.attempts_to_success == ((1, 1), (3, 1))
     assert statistics.held_out_mean == pytest.approx(5 / 7)
@@ -39,6 +39,18 @@ def test_yield_leaves_infrastructure_out_of_the_denominator(tmp_path):
         ("n1", 3, 2),
         ("2025-01-02", 1, 0),
     }
+
+
+@pytest.mark.parametrize("outcome", ["cancelled", "infrastructure", "unknown"])
+def test_what_is_undecided_is_neither_discarded_nor_a_repositorys_time(tmp_path, outcome):
+    write_run(tmp_path, run("a", verified=False, outcome=outcome, repository="https://h/a", seconds=3.0))
+    alone = yield_statistics(tmp_path)
+    assert (alone.total, alone.decided, alone.yield_rate) == (1, 0, None)
+    assert (alone.mean_seconds, alone.median_seconds, alone.stages) == (None, None, ())
+    write_run(tmp_path, run("b", verified=False, repository="https://h/b", stage="setup"))
+    both = yield_statistics(tmp_path)
+    assert (both.mean_seconds, both.median_seconds) == (300, 300)
+    assert [(share.name, share.count, share.fraction) for share in both.stages] == [("setup", 1, 1.0)]
 
 
 def test_a_night_without_a_success(tmp_path):
