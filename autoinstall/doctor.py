@@ -3,7 +3,7 @@ directories. Prefect is looked at by `flows.examination`."""
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException
 
-from autoinstall.agents.rules.registries import silent
+from autoinstall.agents.rules.registries import Survey, survey
 from autoinstall.datasets.store import store_of
 from autoinstall.errors import AutoinstallError
 from autoinstall.models.probe import probe
@@ -66,14 +66,9 @@ def examine(
     *,
     connect: Callable[[Settings], docker.DockerClient] = connect,
     provider: SandboxProvider | None = None,
-) -> tuple[Check, ...]:
-    """Everything that can be found out without changing anything; takes seconds. Never raises for what it finds."""
-    return tuple(_examine(settings, connect, provider))
-
-
-def _examine(
-    settings: Settings, connect: Callable[[Settings], docker.DockerClient], provider: SandboxProvider | None
-) -> Iterator[Check]:
+) -> Generator[Check]:
+    """Everything that can be found out without changing anything, as it is found; takes seconds, and minutes where a
+    network is slow. Never raises for what it finds. What is open meanwhile is closed with the generator."""
     yield git()
     yield from mirrors(settings)
     yield datasets(settings)
@@ -101,14 +96,15 @@ def _examine(
         yield from network(settings, provider or DockerProvider(settings), base)
 
 
-def examine_models(settings: Settings, *, asked: bool = False) -> tuple[Check, ...]:
+def examine_models(settings: Settings, *, asked: bool = False) -> Generator[Check]:
     """Whether the endpoints serve that play a role; costs some thousand tokens each. Never raises for what it finds.
 
     Args:
         asked: examine the default model even where rules play every role.
     """
     names = names_in_use(settings) or (("",) if asked else ())
-    return tuple(check for name in names for check in _examine_model(settings, name))
+    for name in names:
+        yield from _examine_model(settings, name)
 
 
 def _examine_model(settings: Settings, name: str) -> Iterator[Check]:
@@ -275,19 +271,21 @@ def network(settings: Settings, provider: SandboxProvider, base: Snapshot) -> It
                     yield Check(name=name, status=Status.OK, detail=detail)
                 else:
                     yield unreachable(name, redact(result.output), setting, settings)
-            yield registries(silent(sandbox))
+            yield registries(survey(sandbox))
     except AutoinstallError as error:
         yield Check.failed("network", error)
 
 
-def registries(names: Sequence[str]) -> Check:
+def registries(found: Survey) -> Check:
     """Of the languages' registries, those that do not answer: a run goes on without them, where Debian serves."""
-    if not names:
-        return Check(name="network: registries", status=Status.OK, detail="those of all languages answer")
+    slow = f"; slow, and only when asked alone: {', '.join(found.slow)}" if found.slow else ""
+    if not found.silent:
+        detail = f"those of all languages answer{slow}"
+        return Check(name="network: registries", status=Status.OK, detail=detail)
     return Check(
         name="network: registries",
         status=Status.WARN,
-        detail=f"no answer from {', '.join(names)}",
+        detail=f"no answer from {', '.join(found.silent)}{slow}",
         hint="Repositories that need packages of theirs that Debian does not have are given up at once.",
     )
 

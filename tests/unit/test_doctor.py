@@ -19,6 +19,10 @@ from autoinstall.values import CommandResult
 BASE = Snapshot(reference="autoinstall/base-default:1", digest="sha256:1", size_bytes=2**30)
 
 
+ALL_ANSWER = "".join(f"{index} 0 1\n" for index in range(9))
+"""Of the registries that are asked at once: place in the table, exit code, seconds."""
+
+
 def settings(tmp_path: Path, **given: Any) -> Settings:
     # Whatever this machine passes on to its sandboxes is not what is tested here.
     given.setdefault("pass_through", PassThrough())
@@ -32,16 +36,20 @@ def by_name(checks: Iterator[Check] | tuple[Check, ...]) -> dict[str, Check]:
 class Provider:
     """Opens sandboxes in which every command ends as told."""
 
-    def __init__(self, exit_code: int = 0, output: str = "", error: Exception | None = None) -> None:
-        self.exit_code, self.output, self.error = exit_code, output, error
+    def __init__(
+        self, exit_code: int = 0, output: str = "", error: Exception | None = None, survey: str = ALL_ANSWER
+    ) -> None:
+        self.exit_code, self.output, self.error, self.survey = exit_code, output, error, survey
 
     @contextmanager
     def open(self, spec: Any) -> Iterator[Any]:
         if self.error:
             raise self.error
-        yield SimpleNamespace(
-            run=lambda command, timeout: CommandResult(command=command, exit_code=self.exit_code, output=self.output)
-        )
+        yield SimpleNamespace(run=self.run)
+
+    def run(self, command: str, timeout: float) -> CommandResult:
+        output = self.survey if "\nwait" in command else self.output
+        return CommandResult(command=command, exit_code=self.exit_code, output=output)
 
 
 def test_no_engine_is_a_finding_and_the_rest_is_still_looked_at(tmp_path: Path) -> None:
@@ -142,9 +150,17 @@ def test_reachable_network(tmp_path: Path) -> None:
 
 
 def test_registries_that_do_not_answer_are_named(tmp_path: Path) -> None:
-    provider = Provider(output="3 silent\n4 silent\n")
+    refused = ALL_ANSWER.replace("3 0", "3 1").replace("4 0", "4 1")
+    provider = Provider(survey=refused)
     check = by_name(doctor.network(settings(tmp_path), provider, BASE))["network: registries"]  # type: ignore[arg-type]
     assert (check.status, check.detail) == (Status.WARN, "no answer from CPAN, Packagist")
+
+
+def test_registries_that_are_slow_answer_all_the_same(tmp_path: Path) -> None:
+    provider = Provider(survey=ALL_ANSWER.replace("0 0 1", "0 124 15"))
+    check = by_name(doctor.network(settings(tmp_path), provider, BASE))["network: registries"]  # type: ignore[arg-type]
+    assert check.status is Status.OK
+    assert check.detail == "those of all languages answer; slow, and only when asked alone: PyPI"
 
 
 @pytest.mark.parametrize(

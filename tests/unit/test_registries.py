@@ -1,6 +1,8 @@
 """Registries that do not answer: asked within seconds, told by name, and no reason to go on trying."""
 
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,18 +16,21 @@ from autoinstall.agents.rules.installer import RulesInstaller
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.agents.rules.registries import (
     ANSWER_SECONDS,
+    QUICK_SECONDS,
     RegistryTable,
+    Survey,
     answers,
     is_network_failure,
     probe,
     registry_of,
-    silent,
+    survey,
 )
 from autoinstall.agents.rules.repairs.modules import ModuleRepairer, ModuleTable, missing_modules
 from autoinstall.agents.scripted import ScriptedJudge
 from autoinstall.errors import RegistryUnreachable
 from autoinstall.ledger import failure_of
-from autoinstall.sandbox.contract import Sandbox
+from autoinstall.sandbox.contract import Sandbox, SandboxSpec
+from autoinstall.sandbox.scripted import Call, ScriptedProvider
 from autoinstall.settings import Settings
 from autoinstall.tree import Tree
 from autoinstall.values import CommandResult, Goal, Outcome, SetupReport, StopReason
@@ -52,9 +57,50 @@ def test_the_question_is_bounded_and_asked_with_the_tools_own_settings() -> None
         assert answers("c", sandbox)
     with scripted({"timeout 15 bash": ""}) as sandbox:
         assert answers("ruby", sandbox)
-    with scripted({"timeout 15 bash": "0 silent\n3 silent\n"}) as sandbox:
-        table = load("registries", RegistryTable).registry
-        assert silent(sandbox) == (table[0].name, table[3].name)
+
+
+class Slow:
+    """Answers of a sandbox in which all questions together fail, and one alone does so as often as told."""
+
+    def __init__(self, together: str, failures: int, seconds: float = 15.0) -> None:
+        self.together, self.failures, self.seconds, self.alone = together, failures, seconds, 0
+
+    def __call__(self, call: Call) -> CommandResult:
+        if "\nwait" in call.command:
+            return CommandResult(command=call.command, exit_code=0, output=self.together)
+        self.alone += 1
+        code = 124 if self.alone <= self.failures else 0
+        return CommandResult(command=call.command, exit_code=code, output="", duration=self.seconds)
+
+
+def asked_of(slow: Slow) -> AbstractContextManager[Sandbox]:
+    provider = ScriptedProvider({re.compile("timeout 15 bash"): slow})
+    return provider.open(SandboxSpec(image=provider.ensure_base().reference))
+
+
+@pytest.mark.parametrize(("failures", "answered", "questions"), [(0, True, 1), (1, True, 2), (2, False, 2)])
+def test_an_answer_that_is_slow_is_asked_for_once_more(failures: int, answered: bool, questions: int) -> None:
+    slow = Slow("", failures)
+    with asked_of(slow) as sandbox:
+        assert answers("python", sandbox) is answered
+    assert slow.alone == questions
+
+
+def test_a_quick_refusal_is_not_asked_for_again() -> None:
+    refused = Slow("", 9, seconds=QUICK_SECONDS - 1)
+    with asked_of(refused) as sandbox:
+        assert not answers("python", sandbox)
+    assert refused.alone == 1
+
+
+def test_all_are_asked_at_once_and_those_that_took_long_alone() -> None:
+    names = [item.name for item in load("registries", RegistryTable).registry]
+    ended = dict.fromkeys(range(len(names)), (0, 1)) | {1: (6, 0), 3: (124, 15), 4: (1, 8)}
+    del ended[5]  # was under way when the time was over
+    slow = Slow("".join(f"{index} {code} {seconds}\n" for index, (code, seconds) in ended.items()), failures=1)
+    with asked_of(slow) as sandbox:
+        assert survey(sandbox) == Survey(silent=(names[1], names[3]), slow=(names[4], names[5]))
+    assert slow.alone == 3
 
 
 @pytest.mark.parametrize(

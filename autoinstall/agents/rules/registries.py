@@ -13,10 +13,16 @@ from autoinstall.values import Value
 ANSWER_SECONDS = 15
 """Of one question."""
 
+QUICK_SECONDS = 3
+"""A question that fails sooner was refused, as by a name that does not resolve, and is not asked again."""
+
 INSTALL_SECONDS = 180
 """Of the tool that asks, where a base lacks it; the set-up would need it next."""
 
 _SHOWN = 8
+_ENDED = re.compile(r"(?m)^(\d+) (\d+) (\d+)$")
+"""A registry's place in the table, the exit code of its question, and after how many seconds that had ended."""
+
 _NETWORK = re.compile(
     r"(?i)could not resolve|couldn't resolve|name resolution|name or service not known|getaddrinfo|EAI_AGAIN|ENOTFOUND"
     r"|no such host|unknown host|UnknownHostException|nodename nor servname|connection (?:refused|timed out|reset)"
@@ -39,6 +45,18 @@ class Registry(Value):
     question: str
 
 
+class Survey(Value):
+    """Which registries do not answer, as far as there are tools to ask with.
+
+    Attributes:
+        silent: names of those that gave no answer, not even asked alone.
+        slow: names of those that answered only when asked alone.
+    """
+
+    silent: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+
+
 class RegistryTable(Value):
     """The form of `registries.toml`."""
 
@@ -57,23 +75,37 @@ def probe(registry: Registry) -> str:
 
 
 def answers(ecosystem: str, sandbox: Sandbox) -> bool:
-    """Whether the ecosystem's registry answers; True where none is known. The tool that asks is installed."""
+    """Whether the ecosystem's registry answers; True where none is known. The tool that asks is installed.
+
+    A question that was not refused but took its time is asked once more: a slow answer is not none.
+    """
     registry = registry_of(ecosystem)
     if registry is None:
         return True
     tool = f"command -v {registry.tool} >/dev/null || {{ {apt_install(registry.package)}; }} >/dev/null 2>&1"
     asked = sandbox.run(f"{tool}; {probe(registry)}", timeout=INSTALL_SECONDS + ANSWER_SECONDS)
-    return asked.exit_code == 0
+    return asked.exit_code == 0 or (asked.duration >= QUICK_SECONDS and _answers_alone(registry, sandbox))
 
 
-def silent(sandbox: Sandbox) -> tuple[str, ...]:
-    """Names of the registries that do not answer, as far as there are tools to ask with; asked all at once."""
+def survey(sandbox: Sandbox) -> Survey:
+    """Ask all registries: at once, and those that did not answer then, where nothing refused, one after another."""
     table = load("registries", RegistryTable).registry
     asked = "\n".join(
-        f"{{ ({probe(item)}) >/dev/null 2>&1 || echo {index} silent; }} &" for index, item in enumerate(table)
+        f"{{ ({probe(item)}) >/dev/null 2>&1; echo {index} $? $SECONDS; }} &" for index, item in enumerate(table)
     )
     output = sandbox.run(f"{asked}\nwait", timeout=2 * ANSWER_SECONDS).output
-    return tuple(item.name for index, item in enumerate(table) if f"{index} silent" in output.splitlines())
+    ended = {int(index): (int(code), int(seconds)) for index, code, seconds in _ENDED.findall(output)}
+    silent, slow = [], []
+    for index, item in enumerate(table):
+        code, seconds = ended.get(index, (1, QUICK_SECONDS))  # one that had not ended by then was at least not refused
+        if code != 0:
+            answered = seconds >= QUICK_SECONDS and _answers_alone(item, sandbox)
+            (slow if answered else silent).append(item.name)
+    return Survey(silent=tuple(silent), slow=tuple(slow))
+
+
+def _answers_alone(registry: Registry, sandbox: Sandbox) -> bool:
+    return sandbox.run(probe(registry), timeout=2 * ANSWER_SECONDS).exit_code == 0
 
 
 def unreachable(ecosystem: str, needs: Sequence[str]) -> RegistryUnreachable:
