@@ -4,7 +4,10 @@ Exit codes: 0 it worked (a verified environment), 1 a defect of the product, 2 b
 verified, 4 infrastructure, 130 interrupted. Results go to stdout, everything else to stderr.
 """
 
+import signal
 import sys
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -374,21 +377,33 @@ def doctor(
     """Look whether this machine can do a run. Exits with 4 where it cannot."""
     with boundary(as_json=as_json):
         settings = settings_for(data)
-        from autoinstall.doctor import Status, examine, examine_models
+        from autoinstall.doctor import Check, Status, examine, examine_models
         from cli import tables
-        from flows.examination import examine_prefect
 
-        checks = (*examine(settings), *examine_models(settings, asked=model), *examine_prefect(settings))
+        found: list[Check] = []
+
+        def note(checks: Iterable[Check]) -> None:
+            for check in checks:
+                found.append(check)
+                if not as_json:
+                    out.print(tables.check(check))
+
+        with closing(examine(settings)) as checks:  # however it ends, its sandbox goes with it
+            note(checks)
+        note(examine_models(settings, asked=model))
+        from flows.examination import examine_prefect  # takes its time
+
+        note(examine_prefect(settings))
         if as_json:
-            print_json([check.model_dump(mode="json") for check in checks])
-        else:
-            out.print(tables.checks(checks))
-        failed = any(check.status is Status.FAIL for check in checks)
+            print_json([check.model_dump(mode="json") for check in found])
+        failed = any(check.status is Status.FAIL for check in found)
         raise typer.Exit(Exit.INFRASTRUCTURE if failed else Exit.OK)
 
 
 def main() -> None:
     """The console script's entry point."""
+    # SIGTERM ends a command as ^C does: what it has open is closed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     app()
 
 

@@ -157,15 +157,11 @@ def statistics(found: YieldStatistics) -> RenderableType:
     return Group(*parts)
 
 
-def checks(found: "Sequence[Check]") -> RenderableType:
-    """What the doctor found, with what to do about it."""
+def check(found: "Check") -> RenderableType:
+    """One finding of the doctor, with what to do about it."""
     marks = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]FAIL[/]"}
-    lines = []
-    for check in found:
-        lines.append(f"{marks[check.status]} [bold]{escape(check.name)}[/]: {escape(check.detail)}")
-        if check.hint:
-            lines.append(f"     [dim]{escape(check.hint)}[/]")
-    return Text.from_markup("\n".join(lines))
+    hint = f"\n     [dim]{escape(found.hint)}[/]" if found.hint else ""
+    return Text.from_markup(f"{marks[found.status]} [bold]{escape(found.name)}[/]: {escape(found.detail)}{hint}")
 
 
 def where(data: Location) -> str:

@@ -28,10 +28,10 @@ from autoinstall.datasets.store import ensure_bucket
 from autoinstall.errors import InvalidList, StorageFailed
 from autoinstall.repository_list import read_list
 from autoinstall.settings import get_settings
+from flows.examination import DEPLOYMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "deployments/prefect.yaml"
-DEPLOYMENTS = ("nightly/nightly", "nightly/retry-failures", "recover/recover", "build-environment/repository")
 FLOWS = ("flows/nightly.py", "flows/build_environment.py", "flows/recovery.py", "autoinstall/values.py")
 """Where the parameters' forms come from."""
 

@@ -13,7 +13,9 @@ from autoinstall.doctor import Check, Status, writable
 from autoinstall.redaction import redact, without_userinfo
 from autoinstall.settings import Settings
 
-NIGHTLY = "nightly/nightly"
+DEPLOYMENTS = ("nightly/nightly", "nightly/retry-failures", "recover/recover", "build-environment/repository")
+"""Of deployments/prefect.yaml."""
+
 SECONDS = 10.0
 """How long the server may take for its first answer."""
 
@@ -48,27 +50,33 @@ def examine_prefect(settings: Settings) -> tuple[Check, ...]:
 
 
 def _deployed(client: SyncPrefectClient) -> Iterator[Check]:
-    """The nightly deployment, and the workers of its pool."""
-    try:
-        nightly = client.read_deployment_by_name(NIGHTLY)
-    except ObjectNotFound:
-        yield Check(name="deployments", status=Status.WARN, detail=f"{NIGHTLY} is not there.", hint=_APPLY)
-        return
-    if nightly.paused:
-        hint = "Unpause it in the UI, or `prefect deployment schedule resume`."
-        yield Check(name="deployments", status=Status.WARN, detail=f"{NIGHTLY} is paused.", hint=hint)
-    else:
-        yield Check(name="deployments", status=Status.OK, detail=f"{NIGHTLY} on the pool {nightly.work_pool_name}")
-    if nightly.work_pool_name is None:
-        return
-    workers = client.read_workers_for_work_pool(nightly.work_pool_name)
+    """The deployments, and the workers of their pools."""
+    pools: dict[str, None] = {}  # each once, in their order
+    for name in DEPLOYMENTS:
+        try:
+            deployment = client.read_deployment_by_name(name)
+        except ObjectNotFound:
+            yield Check(name="deployments", status=Status.WARN, detail=f"{name} is not there.", hint=_APPLY)
+            continue
+        if deployment.paused:
+            hint = "Unpause it in the UI, or `prefect deployment schedule resume`."
+            yield Check(name="deployments", status=Status.WARN, detail=f"{name} is paused.", hint=hint)
+        else:
+            yield Check(name="deployments", status=Status.OK, detail=f"{name} on the pool {deployment.work_pool_name}")
+        if deployment.work_pool_name is not None:
+            pools[deployment.work_pool_name] = None
+    for pool in pools:
+        yield _workers(client, pool)
+
+
+def _workers(client: SyncPrefectClient, pool: str) -> Check:
+    workers = client.read_workers_for_work_pool(pool)
     online = sorted(worker.name for worker in workers if worker.status is WorkerStatus.ONLINE)
     if online:
-        yield Check(name="workers", status=Status.OK, detail=", ".join(online))
-    else:
-        detail = f"No worker of the pool {nightly.work_pool_name} is online: what is scheduled waits."
-        hint = f"`make up`, or `prefect worker start --pool {nightly.work_pool_name} --type process`."
-        yield Check(name="workers", status=Status.WARN, detail=detail, hint=hint)
+        return Check(name="workers", status=Status.OK, detail=", ".join(online))
+    detail = f"No worker of the pool {pool} is online: what is scheduled waits."
+    hint = f"`make up`, or `prefect worker start --pool {pool} --type process`."
+    return Check(name="workers", status=Status.WARN, detail=detail, hint=hint)
 
 
 def _limits(client: SyncPrefectClient, settings: Settings) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from autoinstall.doctor import Check, Status
 from autoinstall.settings import OrchestrationSettings, Settings
-from flows.examination import examine_prefect
+from flows.examination import DEPLOYMENTS, examine_prefect
 
 pytestmark = pytest.mark.prefect
 
@@ -41,7 +41,7 @@ def test_a_server_that_answers_and_limits_that_are_or_are_not_there(named: Setti
     assert absent.status is Status.WARN
     assert named.orchestration.model_limit in absent.detail
     assert "apply.py" in absent.hint
-    assert found["deployments"][0].name == "deployments"
+    assert [check.detail.split()[0] for check in found["deployments"]] == list(DEPLOYMENTS)
 
 
 def test_a_server_that_is_not_there(settings: Settings) -> None:

@@ -480,12 +480,35 @@ def test_prune_says_what_would_not_go(monkeypatch, pruned):
 @pytest.mark.parametrize(("status", "code"), [(Status.OK, 0), (Status.WARN, 0), (Status.FAIL, 4)])
 def test_doctor(monkeypatch, status, code):
     check = Check(name="engine", status=status, detail="is [there]", hint="Do it.")
-    monkeypatch.setattr("autoinstall.doctor.examine", lambda _settings: (check,))
+    monkeypatch.setattr("autoinstall.doctor.examine", lambda _settings: (found for found in (check,)))
     done = cli("doctor")
     assert done.exit_code == code
     assert "is [there]" in done.stdout
     assert "Do it." in done.stdout
     assert json.loads(cli("doctor", "--json").stdout)[0]["status"] == status
+
+
+def test_doctor_says_what_it_knows_and_closes_what_it_has_open_when_it_is_ended():
+    code = (
+        "import time\n"
+        "from autoinstall import doctor\n"
+        "from cli.main import main\n"
+        "def examine(settings):\n"
+        "    yield doctor.Check(name='git', status='ok', detail='is there')\n"
+        "    try:\n"
+        "        time.sleep(120)\n"
+        "    finally:\n"
+        "        print('closed', flush=True)\n"
+        "doctor.examine = examine\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", code, "doctor"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as doctor:
+        assert doctor.stdout.readline() == "ok   git: is there\n"
+        doctor.terminate()
+        said, complaint = doctor.communicate(timeout=60)
+    assert (said, doctor.returncode) == ("closed\n", 130)
+    assert "Traceback" not in complaint
 
 
 # --- the command itself

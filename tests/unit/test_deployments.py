@@ -16,6 +16,7 @@ from prefect.utilities.importtools import import_object
 
 from autoinstall.values import Outcome
 from deployments import apply
+from flows import examination
 
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load(apply.FILE.read_text())["deployments"]
 BY_NAME = {deployment["name"]: deployment for deployment in DEPLOYMENTS}
@@ -36,7 +37,7 @@ def test_entry_points_are_modules_and_their_flows_take_the_parameters(deployment
 
 
 def test_what_is_applied_is_what_is_looked_for() -> None:
-    assert {f"{flow_of(one).name}/{one['name']}" for one in DEPLOYMENTS} == set(apply.DEPLOYMENTS)
+    assert {f"{flow_of(one).name}/{one['name']}" for one in DEPLOYMENTS} == set(examination.DEPLOYMENTS)
     assert {Path(apply.ROOT / name).is_file() for name in apply.FLOWS} == {True}
 
 
