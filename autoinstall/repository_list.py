@@ -15,7 +15,7 @@ Other columns are ignored, so that lists with columns of somebody else's serve t
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated
 
@@ -37,7 +37,19 @@ _ABSENT = (
 )
 _MAX_FIELD_BYTES = 16 * 2**20
 
-_Row = tuple[str, Mapping[str, object]]  # where it stands, for messages; column → value
+_MAX_TOLD = 10
+"""Malformed rows that a message names."""
+
+
+class _BadRow(Exception):
+    """What is wrong with one row; where it is a cell, its column is named first."""
+
+    def __init__(self, reason: str, hint: str = _HINT) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+_Row = tuple[str, Mapping[str, object] | _BadRow]  # where it stands, for messages; column → value
 
 
 ListAddress = Annotated[str, BeforeValidator(str)]
@@ -51,17 +63,34 @@ def read_list(address: str | Path, storage: StorageSettings | None = None) -> tu
         storage: how a bucket is reached; None means the process's settings.
 
     Raises:
-        InvalidList: it cannot be read, or a row is malformed; the message names the file and the line.
+        InvalidList: it cannot be read, or rows are malformed; the message names the file and the lines.
         StorageFailed: the bucket cannot be read.
     """
     name = str(address)
     content = _content(name, storage)
-    rows = _reader(name, content)(name, content)
-    # A dictionary keeps the order; the JSON of a value tells it from all others.
-    found = {spec.model_dump_json(): spec for spec in (_spec(name, row) for row in rows)}
+    found: dict[str, RepositorySpec] = {}  # keeps the order; the JSON of a value tells it from all others
+    malformed: list[tuple[str, _BadRow]] = []
+    for where, row in _reader(name, content)(name, content):
+        try:
+            spec = _spec(row)
+        except _BadRow as error:
+            malformed.append((where, error))
+        else:
+            found[spec.model_dump_json()] = spec
+    if malformed:
+        raise _malformed(name, malformed)
     if not found:
         raise InvalidList(f"The repository list {name} has no row.", hint=_HINT)
     return tuple(found.values())
+
+
+def _malformed(name: str, rows: Sequence[tuple[str, _BadRow]]) -> InvalidList:
+    told = [f"{where}: {error}" for where, error in rows[:_MAX_TOLD]]
+    hint = " ".join(dict.fromkeys(error.hint for _, error in rows[:_MAX_TOLD]))
+    if len(rows) == 1:
+        return InvalidList(f"{name}, {told[0]}.", hint=hint)
+    more = [f"and {len(rows) - _MAX_TOLD} more"] if len(rows) > _MAX_TOLD else []
+    return InvalidList("\n  ".join([f"{name} has {len(rows)} malformed rows:", *told, *more]), hint=hint)
 
 
 def _content(name: str, storage: StorageSettings | None) -> bytes:
@@ -108,12 +137,10 @@ def _csv(name: str, content: bytes) -> Iterator[_Row]:
             raise InvalidList(f"{name}, line 1: the column {repeated} is there twice.", hint=_HINT)
         reader.fieldnames = names
         for row in reader:
-            where = f"line {reader.line_num}"
-            if None in row:
-                raise InvalidList(f"{name}, {where}: more cells than columns.", hint="Quote cells that have a comma.")
-            yield where, row
+            surplus = _BadRow("more cells than columns", "Quote cells that have a comma.") if None in row else None
+            yield f"line {reader.line_num}", surplus or row
     except csv.Error as error:
-        raise InvalidList(f"{name}, line {reader.line_num}: {error}.", hint=_HINT) from None
+        yield f"line {reader.reader.line_num}", _BadRow(str(error))
 
 
 def _json_lines(name: str, content: bytes) -> Iterator[_Row]:
@@ -124,10 +151,9 @@ def _json_lines(name: str, content: bytes) -> Iterator[_Row]:
         try:
             row = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise InvalidList(f"{name}, {where}: not JSON: {error}.", hint="Write one object a line.") from None
-        if not isinstance(row, dict):
-            raise InvalidList(f"{name}, {where}: not an object.", hint="Write one object a line.")
-        yield where, row
+            yield where, _BadRow(f"not JSON: {error}", "Write one object a line.")
+        else:
+            yield where, row if isinstance(row, dict) else _BadRow("not an object", "Write one object a line.")
 
 
 def _parquet(name: str, content: bytes) -> Iterator[_Row]:
@@ -143,8 +169,9 @@ def _parquet(name: str, content: bytes) -> Iterator[_Row]:
         yield f"row {number}", row
 
 
-def _spec(name: str, row: _Row) -> RepositorySpec:
-    where, cells = row
+def _spec(cells: Mapping[str, object] | _BadRow) -> RepositorySpec:
+    if isinstance(cells, _BadRow):
+        raise cells
     try:
         return RepositorySpec(
             url=_string(cells, "url") or "",
@@ -154,14 +181,8 @@ def _spec(name: str, row: _Row) -> RepositorySpec:
             env=_env(cells.get("env")),
             limits=_limits(cells.get("limits")),
         )
-    except _BadCell as error:
-        raise InvalidList(f"{name}, {where}: {error}.", hint=_HINT) from None
     except ValidationError:
-        raise InvalidList(f"{name}, {where}: the url is empty.", hint=_HINT) from None
-
-
-class _BadCell(Exception):
-    """What is wrong with one cell, its column named first."""
+        raise _BadRow("the url is empty") from None
 
 
 def _string(cells: Mapping[str, object], column: str) -> str | None:
@@ -170,7 +191,7 @@ def _string(cells: Mapping[str, object], column: str) -> str | None:
     if _is_empty(value):
         return None
     if not isinstance(value, str):
-        raise _BadCell(f"{column}: must be a string, is {json.dumps(value, default=str)}; quote it")
+        raise _BadRow(f"{column}: must be a string, is {json.dumps(value, default=str)}; quote it")
     return value.strip()
 
 
@@ -184,7 +205,7 @@ def _parsed(value: object, column: str) -> object:
     try:
         return json.loads(value)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise _BadCell(f"{column}: not JSON: {error}") from None
+        raise _BadRow(f"{column}: not JSON: {error}") from None
 
 
 def _goals(value: object) -> tuple[Goal, ...] | None:
@@ -193,7 +214,7 @@ def _goals(value: object) -> tuple[Goal, ...] | None:
     try:
         return parse_goals(_without_nulls(_parsed(value, "goals")))
     except InvalidGoals as error:
-        raise _BadCell(f"goals: {error.message.rstrip('.')}") from None
+        raise _BadRow(f"goals: {error.message.rstrip('.')}") from None
 
 
 def _env(value: object) -> dict[str, str]:
@@ -202,16 +223,16 @@ def _env(value: object) -> dict[str, str]:
     if isinstance(value, str) and not value.lstrip().startswith("{"):
         pairs = [line.strip().partition("=") for line in value.splitlines() if line.strip()]
         if not all(name.strip() and mark for name, mark, _ in pairs):
-            raise _BadCell("env: neither JSON nor lines of NAME=VALUE")
+            raise _BadRow("env: neither JSON nor lines of NAME=VALUE")
         found: dict[object, object] = {name.strip(): text for name, _, text in pairs}
     else:
         found = _object(value, "env")
     env = {}
     for name, text in found.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise _BadCell(f"env: the value of {name} must be a string; quote it")
+            raise _BadRow(f"env: the value of {name} must be a string; quote it")
         if not name or "=" in name or "\0" in name + text:
-            raise _BadCell(f"env: {name!r} cannot be a variable")
+            raise _BadRow(f"env: {name!r} cannot be a variable")
         env[name] = text
     return env
 
@@ -223,7 +244,7 @@ def _limits(value: object) -> Limits:
         return Limits.model_validate(_object(value, "limits"))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise _BadCell(f"limits: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise _BadRow(f"limits: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _object(value: object, column: str) -> dict[object, object]:
@@ -231,7 +252,7 @@ def _object(value: object, column: str) -> dict[object, object]:
     if isinstance(data, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in data):
         data = dict(data)  # Parquet's map type
     if not isinstance(data, dict):
-        raise _BadCell(f"{column}: must be an object")
+        raise _BadRow(f"{column}: must be an object")
     return {name: entry for name, entry in data.items() if entry is not None}
 
 

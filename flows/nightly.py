@@ -27,7 +27,7 @@ from autoinstall.errors import AutoinstallError, BadInput, NightHalted, Orchestr
 from autoinstall.errors import Cancelled as Ended
 from autoinstall.redaction import hiding, printable, redact
 from autoinstall.repository_list import ListAddress, read_list
-from autoinstall.settings import Settings
+from autoinstall.settings import Count, Settings
 from autoinstall.values import Outcome, RepositorySpec
 from flows.build_environment import record_not_begun, records_of
 from flows.cancellation import watching
@@ -45,7 +45,7 @@ def nightly(
     repositories: ListAddress,
     data: Location | None = None,
     *,
-    concurrency: int = 2,
+    concurrency: Count = 2,
     force: bool = False,
     only: tuple[Outcome, ...] = (),
     deployment: str = "",

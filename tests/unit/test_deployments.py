@@ -1,6 +1,8 @@
 """The deployments that deployments/prefect.yaml describes."""
 
 import asyncio
+import json
+import re
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 from prefect import Flow
+from prefect.exceptions import ParameterTypeError
 from prefect.server.schemas.schedules import CronSchedule
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.importtools import import_object
@@ -41,6 +44,17 @@ def test_what_is_applied_is_what_is_looked_for() -> None:
     assert {Path(apply.ROOT / name).is_file() for name in apply.FLOWS} == {True}
 
 
+def test_the_commands_of_the_readme_start_what_there_is() -> None:
+    commands = re.findall(r"prefect deployment run ([\w/-]+) -p (.+)", (apply.ROOT / "README.md").read_text())
+    assert len(commands) == 2
+    for name, parameter in commands:
+        flow, deployment = name.split("/")
+        assert flow_of(BY_NAME[deployment]).name == flow
+        given, _, value = parameter.strip("'").partition("=")
+        fixed = BY_NAME[deployment].get("parameters", {})
+        flow_of(BY_NAME[deployment]).validate_parameters({**fixed, given: json.loads(value)})
+
+
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=list(BY_NAME))
 def test_every_parameter_of_a_form_says_what_it_is(deployment: dict[str, Any]) -> None:
     schema = parameter_schema(flow_of(deployment).fn)
@@ -59,6 +73,14 @@ def test_outcomes_to_retry_are_chosen_from_a_list() -> None:
     schema = parameter_schema(flow_of(BY_NAME["retry-failures"]).fn)
     assert schema.properties["only"]["items"] == {"$ref": "#/definitions/Outcome"}
     assert schema.definitions["Outcome"]["enum"] == list(Outcome)
+
+
+@pytest.mark.parametrize("name", ["nightly", "retry-failures"])
+def test_a_night_of_no_repository_at_once_is_refused_by_the_form(name: str) -> None:
+    flow = flow_of(BY_NAME[name])
+    assert parameter_schema(flow.fn).properties["concurrency"]["minimum"] == 1
+    with pytest.raises(ParameterTypeError, match="greater than or equal to 1"):
+        flow.validate_parameters({"repositories": "list.csv", "concurrency": 0})
 
 
 def test_nights_do_not_overlap_and_none_is_dropped_for_another() -> None:

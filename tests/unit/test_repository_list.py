@@ -142,6 +142,24 @@ def test_bad_json_lines_are_told_with_file_and_line(line: str, reason: str, tmp_
     assert str(path) in caught.value.message
 
 
+def test_all_bad_rows_are_told_at_once_up_to_ten(tmp_path: Path) -> None:
+    mixed = written(tmp_path, f'url,ref,env\n,v1,\n{URL},v1,\n{URL},a,b,c\n{URL},v1,=1\n{URL},"open\n')
+    with pytest.raises(InvalidList) as caught:
+        read_list(mixed)
+    first, *told = caught.value.message.splitlines()
+    assert first == f"{mixed} has 4 malformed rows:"
+    assert [line.strip().split(":")[0] for line in told] == ["line 2", "line 4", "line 5", "line 6"]
+    assert "Columns: url" in caught.value.hint
+    assert "Quote cells" in caught.value.hint
+    many = written(tmp_path, '{"ref": "v1"}\n' * 25, "list.jsonl")
+    with pytest.raises(InvalidList, match="has 25 malformed rows") as caught:
+        read_list(many)
+    assert len(caught.value.message.splitlines()) == 12
+    assert "line 10: the url is empty" in caught.value.message
+    assert "line 11" not in caught.value.message
+    assert caught.value.message.endswith("and 15 more")
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidList, match="cannot be read"):
         read_list(tmp_path)
@@ -163,5 +181,6 @@ def test_a_list_that_is_not_there_is_told_with_what_to_write(tmp_path: Path) -> 
     assert "data/repositories.example.csv" in caught.value.hint
 
 
-def test_the_example_is_a_list() -> None:
+def test_the_example_is_a_list_and_the_copy_that_people_make_of_it_is_no_part_of_the_project() -> None:
+    assert "data/repositories.csv" in (ROOT / ".gitignore").read_text().split()
     assert all(spec.url.startswith("https://") for spec in read_list(ROOT / "data/repositories.example.csv"))
