@@ -3,6 +3,9 @@
 A title says the answer, axes say what is counted in which unit, and where there is nothing to show the chart says so.
 """
 
+import sys
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -14,8 +17,20 @@ BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#b8b8b8"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
 """Told apart by people who see colours differently, too (Okabe and Ito)."""
 
+CHECKOUT = Path(__file__).resolve().parents[1]
+
 MANY = 7
 """Outcomes shown by name; rarer ones are `other`."""
+
+
+def announce(data: str, repositories: pd.DataFrame, nights: pd.DataFrame, attempts: pd.DataFrame) -> None:
+    """Print where the rows come from and how many there are; on stderr, which notebooks show in red, if none."""
+    if repositories.empty:
+        hint = "AUTOINSTALL_DATA names another place; the kernel reads it when it starts."
+        print(f"THERE IS NOTHING TO SHOW: {data} has no run of a repository. {hint}", file=sys.stderr)
+        return
+    counts = f"{len(repositories):,} runs of repositories in {len(nights):,} nights, {len(attempts):,} attempts"
+    print(f"{data}: {counts}")
 
 
 def night_yield(nights: pd.DataFrame) -> Figure:
