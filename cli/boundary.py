@@ -18,6 +18,7 @@ from rich.markup import escape
 from autoinstall.errors import AutoinstallError, BadInput, Cancelled, Infrastructure, RepositoryError
 from autoinstall.redaction import redact
 from autoinstall.values import Outcome
+from cli.fitting import Output
 
 
 class Exit(IntEnum):
@@ -31,7 +32,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-out = Console(highlight=False, soft_wrap=True)
+out = Output(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

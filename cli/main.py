@@ -6,8 +6,6 @@ verified, 4 infrastructure, 130 interrupted. Results go to stdout, everything el
 
 import signal
 import sys
-from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -123,10 +121,12 @@ def nightly(
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
         from autoinstall.agents import check_models
+        from autoinstall.repository_list import read_list
         from autoinstall.sandbox.engine import connect
         from cli.progress import flow_session
 
         check_models(settings)
+        read_list(repositories, settings.storage)
         connect(settings).close()
         with flow_session(verbose=verbose):
             from flows.nightly import run_nightly
@@ -153,18 +153,21 @@ def recover(*, as_json: JsonOption = False, verbose: VerboseOption = False) -> N
     """
     with boundary(as_json=as_json):
         settings = settings_for()
+        from autoinstall.datasets.store import store_of
         from autoinstall.sandbox.engine import connect
+        from cli import recovering
         from cli.progress import flow_session
 
         connect(settings).close()
-        with flow_session(verbose=verbose):
+        with flow_session(verbose=verbose), recovering.warnings_alone():
             from flows.recovery import run_recover
 
             found = run_recover(settings)
         if as_json:
             print_json(found.model_dump(mode="json"))
         else:
-            out.print(str(found), markup=False)
+            names = recovering.repositories_of(store_of(settings.data, settings.storage), found)
+            out.print(recovering.recovered(found, names), markup=False)
 
 
 @app.command()
@@ -377,23 +380,15 @@ def doctor(
     """Look whether this machine can do a run. Exits with 4 where it cannot."""
     with boundary(as_json=as_json):
         settings = settings_for(data)
-        from autoinstall.doctor import Check, Status, examine, examine_models
+        from autoinstall.doctor import Check, Status
         from cli import tables
+        from cli.examining import examined
 
-        found: list[Check] = []
+        def show(check: Check) -> None:
+            if not as_json:
+                out.print(tables.check(check))
 
-        def note(checks: Iterable[Check]) -> None:
-            for check in checks:
-                found.append(check)
-                if not as_json:
-                    out.print(tables.check(check))
-
-        with closing(examine(settings)) as checks:  # however it ends, its sandbox goes with it
-            note(checks)
-        note(examine_models(settings, asked=model))
-        from flows.examination import examine_prefect  # takes its time
-
-        note(examine_prefect(settings))
+        found = examined(settings, model=model, show=show)
         if as_json:
             print_json([check.model_dump(mode="json") for check in found])
         failed = any(check.status is Status.FAIL for check in found)

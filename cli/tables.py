@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,9 +16,16 @@ from autoinstall.datasets.records import EnvironmentRecord, RepositoryRecord
 from autoinstall.datasets.schemas import Dataset
 from autoinstall.datasets.statistics import Share, YieldStatistics
 from autoinstall.values import GoalResult, Outcome, Verdict
+from cli.fitting import FirstThatFits
 
 if TYPE_CHECKING:
     from autoinstall.doctor import Check
+
+REASON_WIDTH = 48
+"""Columns that a long reason gets before numbers are shown beside it."""
+
+_NUMBERS = ("held-out", "attempts", "seconds")
+"""Of a repository, the most telling first."""
 
 MOST_LINES = 50
 """Repositories that `report` shows one by one."""
@@ -57,23 +65,37 @@ def outcome_text(outcome: Outcome | None) -> str:
     return f"[{colour}]{outcome}[/]"
 
 
-def outcomes(rows: Sequence[Ended]) -> Table:
-    """One line a repository."""
+def outcomes(rows: Sequence[Ended]) -> RenderableType:
+    """One line a repository, or some where a reason is long; a narrow terminal is spared the numbers."""
+    return FirstThatFits(
+        *(partial(_outcomes, rows, _NUMBERS[:count]) for count in (3, 2, 1)),
+        partial(_outcomes, rows, (), limit=2 * REASON_WIDTH),
+    )
+
+
+def _outcomes(rows: Sequence[Ended], numbers: Sequence[str], limit: int = 160) -> Table:
+    """With some of the numbers, and reasons of up to `limit` characters."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("repository", overflow="ellipsis", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
-    for title in ("attempts", "seconds", "held-out"):
+    for title in numbers:
         table.add_column(title, justify="right")
-    widest = max((len(row.environment_id or "") for row in rows), default=0)
-    table.add_column("environment, or why not", overflow="fold", min_width=widest)  # an id is there to be copied
-    for row in rows:
+    reasons = [one_line(row.reason, limit) for row in rows]
+    widest = max((len(row.environment_id or "") for row in rows), default=0)  # an id is there to be copied
+    longest = max((len(reason) for reason in reasons), default=0)
+    least = max(widest, min(longest, REASON_WIDTH) if numbers else 0)
+    table.add_column("environment, or why not", overflow="fold", min_width=least)
+    for row, reason in zip(rows, reasons, strict=True):
+        shown = {
+            "held-out": _held_out(row.held_out_passed, row.held_out_total),
+            "attempts": str(row.attempts) if row.attempts else "",
+            "seconds": f"{row.seconds:.0f}" if row.seconds else "",
+        }
         table.add_row(
             escape(short(row.repository)),
             outcome_text(row.outcome),
-            str(row.attempts) if row.attempts else "",
-            f"{row.seconds:.0f}" if row.seconds else "",
-            _held_out(row.held_out_passed, row.held_out_total),
-            escape(row.environment_id or one_line(row.reason)),
+            *(shown[title] for title in numbers),
+            escape(row.environment_id or reason),
         )
     return table
 
@@ -111,20 +133,28 @@ def goal_results(results: Sequence[GoalResult]) -> RenderableType:
     )
 
 
-def environments(records: Sequence[EnvironmentRecord]) -> Table:
-    """One line an environment."""
+def environments(records: Sequence[EnvironmentRecord]) -> RenderableType:
+    """One line an environment; a narrow terminal is spared what the id or --json tells as well."""
+    forms = (("repository", "commit", "accepted"), ("repository", "accepted"), ("repository",), ())
+    return FirstThatFits(*(partial(_environments, records, more) for more in forms))
+
+
+def _environments(records: Sequence[EnvironmentRecord], more: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("id", no_wrap=True, min_width=max((len(record.environment_id) for record in records), default=2))
-    for title in ("repository", "commit", "accepted"):
-        table.add_column(title, overflow="ellipsis", no_wrap=True)
-    table.add_column("held-out", justify="right")
-    table.add_column("offline")
+    for title in more:
+        table.add_column(title, no_wrap=True, min_width=16 if title == "accepted" else None)
+    table.add_column("held-out", justify="right", no_wrap=True)
+    table.add_column("offline", no_wrap=True)
     for record in records:
+        shown = {
+            "repository": escape(short(record.repository)),
+            "commit": (record.commit or "")[:12],
+            "accepted": f"{record.finished_at:%Y-%m-%d %H:%M}",
+        }
         table.add_row(
             record.environment_id,
-            escape(short(record.repository)),
-            (record.commit or "")[:12],
-            f"{record.finished_at:%Y-%m-%d %H:%M}",
+            *(shown[title] for title in more),
             _held_out(record.held_out_passed, record.held_out_total),
             {True: "yes", False: "no", None: ""}[record.offline_ok],
         )

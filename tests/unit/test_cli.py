@@ -1,5 +1,7 @@
 import contextlib
+import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 from dataset_rows import COMMIT, OBSERVED, URL, environment, run
+from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 from typer.testing import CliRunner
 
 from autoinstall.datasets.writer import ensure_writable, write_run
@@ -19,8 +22,11 @@ from autoinstall.sandbox.reaper import ReapReport
 from autoinstall.settings import get_settings
 from autoinstall.values import CommandResult, Outcome
 from autoinstall.verification import Verification
+from cli import tables
 from cli.arguments import split_ref
+from cli.fitting import Output
 from cli.main import app
+from flows.recovery import Recovered
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,6 +77,12 @@ def flows(monkeypatch):
         setattr(stub, function, fake)
         monkeypatch.setitem(sys.modules, module, stub)
     return fake
+
+
+@pytest.fixture(autouse=True)
+def listed(tmp_path):
+    """A list of repositories in the working directory."""
+    (tmp_path / "list.csv").write_text(f"url,ref\n{URL},v1\n")
 
 
 def cli(*arguments, **options):
@@ -304,18 +316,31 @@ def test_nightly_passes_on_what_it_was_told(flows, tmp_path):
 def test_nightly_fails_only_where_infrastructure_failed_for_all(flows):
     lost = run("r1", verified=False, outcome="infrastructure").repository
     flows.result = (lost, lost)
-    assert cli("nightly", "--repositories", "l").exit_code == 4
+    assert cli("nightly", "--repositories", "list.csv").exit_code == 4
     flows.result = (lost, run("r2", verified=False).repository)
-    done = cli("nightly", "--repositories", "l", "--json")
+    done = cli("nightly", "--repositories", "list.csv", "--json")
     assert done.exit_code == 0
     assert [row["outcome"] for row in json.loads(done.stdout)["repositories"]] == ["infrastructure", "mismatch"]
     flows.result = ()
-    assert cli("nightly", "--repositories", "l").exit_code == 0
+    assert cli("nightly", "--repositories", "list.csv").exit_code == 0
 
 
-def test_nightly_with_an_unreadable_list(flows):
-    flows.result = InvalidList("The repository list l cannot be read.", hint="Columns: url.")
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "There is no repository list l"), ("url\n", "has no row"), ("url,ref\n,x\n", "line 2")]
+)
+def test_nightly_looks_at_its_list_before_anything_starts(flows, tmp_path, content, said):
+    if content is not None:
+        (tmp_path / "l").write_text(content)
     done = cli("nightly", "--repositories", "l")
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "starting Prefect" not in done.stderr
+    assert flows.calls == []
+
+
+def test_nightly_with_a_list_that_goes_while_it_starts(flows):
+    flows.result = InvalidList("The repository list l cannot be read.", hint="Columns: url.")
+    done = cli("nightly", "--repositories", "list.csv")
     assert done.exit_code == 2
     assert "cannot be read" in done.stderr
 
@@ -358,6 +383,80 @@ def test_environments(tmp_path):
     assert environment("r1").environment_id in cli("environments", "--data", "data").stdout
     (found,) = json.loads(cli("environments", "--data", "data", "--json").stdout)
     assert found["image_digest"] == environment("r1").image_digest
+
+
+def printed(shown, width):
+    console = Output(file=io.StringIO(), width=width, highlight=False)
+    console.print(shown)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (120, ["id", "repository", "commit", "accepted", "held-out", "offline"]),
+        (95, ["id", "repository", "accepted", "held-out", "offline"]),
+        (80, ["id", "repository", "held-out", "offline"]),
+        (50, ["id", "held-out", "offline"]),
+    ],
+)
+def test_a_narrow_terminal_still_shows_how_good_environments_are(width, columns):
+    record = environment("r1", repository=f"https://h/{'o' * 20}/{'n' * 10}")
+    heading, line = printed(tables.environments([record]), width)
+    assert heading.split() == columns
+    assert line.split()[0] == record.environment_id
+    assert line.split()[-2:] == ["5/7", "yes"]
+
+
+def test_reasons_have_room_before_numbers_have():
+    reason = "the tests fail for a reason that takes its time and some more words to be told " * 2
+    rows = [run("r1", verified=False, reason=reason).repository]
+    wide = printed(tables.outcomes(rows), 220)
+    assert len(wide) == 2
+    assert "seconds" in wide[0]
+    assert printed(tables.outcomes(rows), 100)[0].split()[2:4] == ["held-out", "attempts"]
+    assert len(printed(tables.outcomes(rows), 80)) <= 5
+    assert "held-out" not in printed(tables.outcomes(rows), 70)[0]
+    assert "held-out" in printed(tables.outcomes([run("r2").repository]), 80)[0]
+
+
+def test_a_pipe_gets_lines_that_are_whole(tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    reason = "because of " + "one thing and another, " * 6
+    write_run(tmp_path / "data", run("r1", repository=f"https://h/{'owner' * 8}/{'name' * 8}"))
+    write_run(tmp_path / "data", run("r2", verified=False, configuration="c2", reason=reason))
+    assert reason.strip() in cli("report", "--data", "data").stdout
+    heading, line = cli("environments", "--data", "data").stdout.splitlines()
+    assert heading.split()[-2:] == ["held-out", "offline"]
+    assert f"{'owner' * 8}/{'name' * 8}" in line
+
+
+# --- recover
+
+
+def test_recover_says_once_what_it_did_with_names_of_repositories(tmp_path, monkeypatch):
+    found = Recovered(runs=("o/n@v1",), rows=("r1", "r-elsewhere"), removed=("autoinstall-1", "autoinstall/x:2"))
+    write_run(tmp_path / "data", run("r1"))
+    monkeypatch.setenv("AUTOINSTALL_DATA", str(tmp_path / "data"))
+
+    def fake(_settings):
+        logger = logging.getLogger("prefect.flow_runs")
+        logger.info("%s", found, extra={"flow_run_name": "recover"})
+        logger.warning("One is left", extra={"flow_run_name": "recover"})
+        return found
+
+    monkeypatch.setattr("flows.recovery.run_recover", fake)
+    with temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False}):
+        done, as_json = cli("recover"), cli("recover", "--json")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "Runs that had died: o/n@v1",
+        f"Wrote the rows of killed runs of: {URL}, r-elsewhere",
+        "Removed what dead runs left: 2 of containers, networks and images",
+    ]
+    assert "had died" not in done.stderr
+    assert "One is left" in done.stderr
+    assert json.loads(as_json.stdout)["rows"] == ["r1", "r-elsewhere"]
 
 
 # --- shell, verify
@@ -480,7 +579,7 @@ def test_prune_says_what_would_not_go(monkeypatch, pruned):
 @pytest.mark.parametrize(("status", "code"), [(Status.OK, 0), (Status.WARN, 0), (Status.FAIL, 4)])
 def test_doctor(monkeypatch, status, code):
     check = Check(name="engine", status=status, detail="is [there]", hint="Do it.")
-    monkeypatch.setattr("autoinstall.doctor.examine", lambda _settings: (found for found in (check,)))
+    monkeypatch.setattr("cli.examining.examine", lambda _settings: (found for found in (check,)))
     done = cli("doctor")
     assert done.exit_code == code
     assert "is [there]" in done.stdout
@@ -494,8 +593,8 @@ def test_doctor_says_what_it_knows_and_closes_what_it_has_open_when_it_is_ended(
         "from autoinstall import doctor\n"
         "from cli.main import main\n"
         "def examine(settings):\n"
-        "    yield doctor.Check(name='git', status='ok', detail='is there')\n"
         "    try:\n"
+        "        yield doctor.Check(name='git', status='ok', detail='is there')\n"
         "        time.sleep(120)\n"
         "    finally:\n"
         "        print('closed', flush=True)\n"
