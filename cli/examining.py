@@ -5,6 +5,7 @@ from contextlib import closing
 
 from autoinstall.doctor import Check, examine, examine_models
 from autoinstall.settings import Settings
+from cli import server
 
 
 def examined(settings: Settings, *, model: bool, show: Callable[[Check], None]) -> tuple[Check, ...]:
@@ -23,7 +24,12 @@ def examined(settings: Settings, *, model: bool, show: Callable[[Check], None]) 
     with closing(examine(settings)) as checks:  # however it ends, its sandbox goes with it
         note(checks)
     note(examine_models(settings, asked=model))
-    from flows.examination import examine_prefect  # which takes its time to load
+    # Prefect takes its time to load.
+    from prefect.settings import PREFECT_API_URL, temporary_settings
 
-    note(examine_prefect(settings))
+    from flows.examination import examine_prefect
+
+    url = PREFECT_API_URL.value() or server.running(server.STATE)  # as the other commands choose it
+    with temporary_settings({PREFECT_API_URL: url} if url else {}):
+        note(examine_prefect(settings))
     return tuple(found)

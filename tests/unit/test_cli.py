@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 from dataset_rows import COMMIT, OBSERVED, URL, environment, run
-from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 from typer.testing import CliRunner
 
 from autoinstall.datasets.writer import ensure_writable, write_run
@@ -42,6 +42,7 @@ def no_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The flows of these tests are none of Prefect's."""
     monkeypatch.setattr("cli.server.prefect_api", contextlib.nullcontext)
+    monkeypatch.setattr("cli.server.running", lambda _state: "")
 
 
 @pytest.fixture(autouse=True)
@@ -585,6 +586,15 @@ def test_doctor(monkeypatch, status, code):
     assert "is [there]" in done.stdout
     assert "Do it." in done.stdout
     assert json.loads(cli("doctor", "--json").stdout)[0]["status"] == status
+
+
+def test_doctor_looks_at_the_server_that_commands_use(monkeypatch):
+    monkeypatch.setattr("cli.examining.examine", lambda _settings: (found for found in ()))
+    monkeypatch.setattr("cli.server.running", lambda _state: "http://127.0.0.1:9/api")
+    with temporary_settings(restore_defaults={PREFECT_API_URL}):
+        done = cli("doctor")
+    assert done.exit_code == 4
+    assert "The server at http://127.0.0.1:9/api does not answer" in done.stdout
 
 
 def test_doctor_says_what_it_knows_and_closes_what_it_has_open_when_it_is_ended():
