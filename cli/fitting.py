@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 
 WIDEST = 10_000
@@ -13,10 +13,10 @@ class Output(Console):
     """A console that folds and cuts nothing where it does not print to a terminal; COLUMNS still bounds it."""
 
     @property
-    def size(self) -> ConsoleDimensions:
-        found = super().size
+    def options(self) -> ConsoleOptions:
+        found = super().options
         bounded = self._width is not None or self._environ.get("COLUMNS", "").isdigit() or self.file.isatty()
-        return found if bounded else ConsoleDimensions(WIDEST, found.height)
+        return found if bounded else found.update(max_width=WIDEST)
 
 
 class FirstThatFits:

@@ -95,7 +95,8 @@ def survey(sandbox: Sandbox) -> Survey:
     )
     output = sandbox.run(f"{asked}\nwait", timeout=2 * ANSWER_SECONDS).output
     ended = {int(index): (int(code), int(seconds)) for index, code, seconds in _ENDED.findall(output)}
-    silent, slow = [], []
+    silent: list[str] = []
+    slow: list[str] = []
     for index, item in enumerate(table):
         code, seconds = ended.get(index, (1, QUICK_SECONDS))  # one that had not ended by then was at least not refused
         if code != 0:
