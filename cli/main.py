@@ -4,6 +4,7 @@ Exit codes: 0 it worked (a verified environment), 1 a defect of the product, 2 b
 verified, 4 infrastructure, 130 interrupted. Results go to stdout, everything else to stderr.
 """
 
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -159,7 +160,8 @@ def recover(*, as_json: JsonOption = False, verbose: VerboseOption = False) -> N
         from cli.progress import flow_session
 
         connect(settings).close()
-        with flow_session(verbose=verbose), recovering.warnings_alone():
+        # What came of it is printed below.
+        with flow_session(verbose=verbose, least=logging.WARNING):
             from flows.recovery import run_recover
 
             found = run_recover(settings)

@@ -32,11 +32,14 @@ _SKIPPED = ("Beginning ", "Created ", "View at", "Submitted ", "Executing ")
 
 
 @contextmanager
-def flow_session(*, verbose: bool) -> Iterator[None]:
+def flow_session(*, verbose: bool, least: int = logging.INFO) -> Iterator[None]:
     """To be entered before Prefect is imported: it reads its settings then.
 
     Runs are kept in Prefect's own database as ever; only its console log is replaced by one line an event, or left as
     it is with `verbose`.
+
+    Args:
+        least: level from which on events are shown.
     """
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -51,18 +54,18 @@ def flow_session(*, verbose: bool) -> Iterator[None]:
         if verbose:
             yield
             return
-        with _lines():
+        with _lines(least):
             yield
 
 
 @contextmanager
-def _lines() -> Iterator[None]:
+def _lines(least: int) -> Iterator[None]:
     """Events of runs as lines on stderr in place of Prefect's console log."""
     from prefect.logging.configuration import setup_logging
 
     # Done here, since the first flow run would otherwise do it, and drop the handlers that are added below.
     setup_logging()
-    handler = _Lines()
+    handler = _Lines(least)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
         logger.addHandler(handler)
@@ -81,7 +84,7 @@ class _Lines(logging.Handler):
             message = record.getMessage()
         except (TypeError, ValueError):
             message = str(record.msg)
-        if message.startswith(_SKIPPED) or record.levelno < logging.INFO or hasattr(record, "command"):
+        if message.startswith(_SKIPPED) or hasattr(record, "command"):
             return
         run = getattr(record, "task_run_name", None) or getattr(record, "flow_run_name", "")
         first = message.splitlines()[0] if message else ""

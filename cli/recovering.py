@@ -1,32 +1,11 @@
 """What `autoinstall recover` prints."""
 
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-from cli import progress
 
 if TYPE_CHECKING:
     from autoinstall.datasets.store import Store
     from flows.recovery import Recovered
-
-
-@contextmanager
-def warnings_alone() -> Iterator[None]:
-    """Of what the flow tells, only what went wrong is shown: the command itself prints what came of it."""
-    handlers = [
-        handler
-        for handler in logging.getLogger("prefect.flow_runs").handlers
-        if type(handler).__module__ == progress.__name__
-    ]
-    for handler in handlers:
-        handler.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.setLevel(logging.NOTSET)
 
 
 def repositories_of(store: "Store", found: "Recovered") -> dict[str, str]:
