@@ -159,7 +159,7 @@ def up() -> int:
             again = (*PREFECT, "deployment", "run", "recover/recover")
             subprocess.run(again, cwd=ROOT, env=environment, check=False, stdout=subprocess.DEVNULL)
         (STATE / "url").write_text(f"{URL}/api\n")
-    say(f"export PREFECT_API_URL={URL}/api makes the command line use this server")
+    say(f"autoinstall uses this server; export PREFECT_API_URL={URL}/api has Prefect's own command line use it too")
     sys.stdout.write(f"{URL}\n")
     return 0
 
