@@ -423,6 +423,7 @@ def test_reasons_have_room_before_numbers_have():
 
 def test_a_pipe_gets_lines_that_are_whole(tmp_path, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr("cli.boundary.out._width", None)  # what COLUMNS was when the program began
     reason = "because of " + "one thing and another, " * 6
     write_run(tmp_path / "data", run("r1", repository=f"https://h/{'owner' * 8}/{'name' * 8}"))
     write_run(tmp_path / "data", run("r2", verified=False, configuration="c2", reason=reason))

@@ -153,13 +153,13 @@ def test_the_doctor_examines_the_models_that_play_a_role():
     with Endpoint(Mind(), repeat=True) as endpoint:
         given = {"model": endpoint.settings(), "models": {"other": ModelSettings(base_url=endpoint.url)}}
         rules = Settings(_env_file=None, **given)
-        assert examine_models(rules) == ()
+        assert list(examine_models(rules)) == []
         assert endpoint.requests == []
-        asked = examine_models(rules, asked=True)
+        asked = list(examine_models(rules, asked=True))
         assert {check.status for check in asked} == {Status.OK}
         assert all(check.name.startswith("model test-model: ") for check in asked)
         llm = Settings(_env_file=None, agents=AgentSettings(installer=("rules", "llm"), judge="llm"), **given)
-        assert len(examine_models(llm)) == len(asked)
+        assert len(list(examine_models(llm))) == len(asked)
         broken = Settings(_env_file=None, agents=AgentSettings(judge="llm", judge_model="other"), **given)
         (check,) = examine_models(broken)
         assert check.status is Status.FAIL
