@@ -1,7 +1,7 @@
 """Fixtures of the tests that need a container engine. Where none answers they fail, and say what to do."""
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import docker
@@ -12,12 +12,10 @@ from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.settings import Settings
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that share an engine, a server of Prefect's or a file run after one another; the others beside them."""
-    for item in items:
-        shared = next((name for name in ("docker", "prefect") if item.get_closest_marker(name)), item.path.name)
-        item.add_marker(pytest.mark.xdist_group(shared))
+    shared = next((name for name in ("docker", "prefect") if item.get_closest_marker(name)), item.path.name)
+    item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.fixture(scope="session")
