@@ -11,8 +11,6 @@ BIN := .venv/bin
 DATA ?= data/datasets
 CACHE ?= $(CURDIR)/.cache
 PYTEST_ARGS ?=
-# Those with an engine, those with Prefect's server and the others: each kind mostly waits for what it is named after.
-BESIDE := -n 3 --dist loadgroup
 
 # Where this machine goes through an intercepting proxy or company mirrors, sandboxes have to as well. Nothing of the
 # host reaches a sandbox by itself, so what the host's own tools are configured with is handed on here, explicitly;
@@ -72,12 +70,12 @@ types: setup  ## mypy, strict
 check: lint types  ## lint and types
 
 unit: setup  ## the tests that need neither an engine nor Prefect's server
-	@$(BIN)/pytest $(BESIDE) -m "not docker and not prefect" $(PYTEST_ARGS)
+	@$(BIN)/pytest -m "not docker and not prefect" $(PYTEST_ARGS)
 
 # Prefect's database of the tests is their own.
 test: check base  ## everything: lint, types, all tests
 	@mkdir -p "$(CACHE)/prefect-tests"
-	@PREFECT_HOME="$(CACHE)/prefect-tests" $(BIN)/pytest $(BESIDE) $(PYTEST_ARGS)
+	@PREFECT_HOME="$(CACHE)/prefect-tests" $(BIN)/pytest $(PYTEST_ARGS)
 
 format: setup  ## put the code into form
 	@$(BIN)/ruff check --fix .

@@ -12,12 +12,6 @@ from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.settings import Settings
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that share an engine, a server of Prefect's or a file run after one another; the others beside them."""
-    shared = next((name for name in ("docker", "prefect") if item.get_closest_marker(name)), item.path.name)
-    item.add_marker(pytest.mark.xdist_group(shared))
-
-
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """The settings of this machine, with the data in a place of its own."""
