@@ -101,6 +101,8 @@ def _follow(
         selector.register(stdout, selectors.EVENT_READ, output)
         selector.register(stderr, selectors.EVENT_READ, errors)
         while selector.get_map():
+            # Asked before the pipes are: what it writes between a look at them and its end would be lost.
+            had_ended = _has_ended(process)
             ready = selector.select(_POLL_SECONDS)
             now = time.monotonic()
             for key, _ in ready:
@@ -112,7 +114,7 @@ def _follow(
             del errors[:-MAX_STDERR]
             if bounds.cancelled and bounds.cancelled():
                 raise Cancelled("The clone was cancelled.")
-            if not ready and _has_ended(process):
+            if not ready and had_ended:
                 break  # some grandchild still holds the pipes
             if bounds.size and now - measured >= _POLL_SECONDS:  # not at every line of progress
                 measured, grown = now, bounds.size()

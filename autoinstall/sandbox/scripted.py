@@ -288,7 +288,7 @@ class ScriptedProvider:
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         if self._shut_down:
             raise Cancelled("The run was cancelled.")
-        if spec in self.prepared:
+        with contextlib.suppress(ValueError):  # by another thread, or never prepared
             self.prepared.remove(spec)
         image = self._images.get(spec.image)
         if image is None:

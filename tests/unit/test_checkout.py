@@ -1,5 +1,6 @@
 import gc
 import os
+import selectors
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta, timezone
@@ -343,3 +344,23 @@ def test_a_history_with_missing_objects_is_cut_and_said(tmp_path: Path) -> None:
     assert (made.path / "new.txt").read_text() == "new"
     assert [warning.split(":")[0] for warning in made.warnings] == ["history_truncated"]
     assert git(made.path, "log", "--format=%H") == pin
+
+
+class Late(selectors.DefaultSelector):
+    """Its first look is over just before the process writes and ends."""
+
+    looked = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self.looked:
+            return super().select(timeout)
+        self.looked = True
+        time.sleep(1)
+        return []
+
+
+def test_what_is_written_just_before_the_end_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autoinstall.checkout.process.selectors.DefaultSelector", Late)
+    bounds = Bounds(timeout=60, stall=60, max_bytes=2**20)
+    finished = run(["--version"], cwd=tmp_path, environment={"PATH": os.environ["PATH"]}, bounds=bounds)
+    assert finished.stdout.startswith(b"git version")
