@@ -44,6 +44,8 @@ class Night:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                # Whoever runs the tests in the background has it ignored, and so all that is started there.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     def wait_for_the_goal(self, engine: docker.DockerClient) -> str:
