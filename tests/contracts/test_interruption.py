@@ -45,7 +45,7 @@ class Night:
                 stderr=log,
                 start_new_session=True,
                 # Whoever runs the tests in the background has it ignored, and so all that is started there.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
             )
 
     def wait_for_the_goal(self, engine: docker.DockerClient) -> str:
