@@ -72,15 +72,7 @@ def log_command(spec: SandboxSpec, result: CommandResult) -> None:
         )
         if part
     )
-    how = (
-        " (hung)"
-        if result.idle
-        else " (timed out)"
-        if result.timed_out
-        else " (out of memory)"
-        if result.out_of_memory
-        else ""
-    )
+    how = f" ({result.ending})" if result.ending else ""
     fields = {
         "purpose": spec.purpose,
         "command": command,

@@ -172,6 +172,13 @@ class CommandResult(Value):
     idle: bool = False
     out_of_memory: bool = False
 
+    @property
+    def ending(self) -> str:
+        """How it ended, in words, where that was not by itself; else empty."""
+        if self.idle:
+            return "hung"
+        return "timed out" if self.timed_out else "out of memory" if self.out_of_memory else ""
+
 
 class TestCounts(Value):
     """Totals of a test runner's summary. `failed_names` are as the runner spells them, at most 200."""

@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.markup import escape
 
@@ -50,12 +50,8 @@ def flow_session(*, verbose: bool, least: int = logging.INFO) -> Iterator[None]:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     from cli.server import prefect_api
 
-    with prefect_api():
-        if verbose:
-            yield
-            return
-        with _lines(least):
-            yield
+    with prefect_api(), nullcontext() if verbose else _lines(least):
+        yield
 
 
 @contextmanager

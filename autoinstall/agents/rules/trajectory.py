@@ -109,15 +109,7 @@ class RecordingSandbox:
     ) -> CommandResult:
         with telling():
             result = self._sandbox.run(command, timeout=timeout, user=user, env=env)
-        ending = (
-            " (hung)"
-            if result.idle
-            else " (timed out)"
-            if result.timed_out
-            else " (out of memory)"
-            if result.out_of_memory
-            else ""
-        )
+        ending = f" ({result.ending})" if result.ending else ""
         self._record("bash", {"command": command}, f"{result.output}\n[exit code {result.exit_code}{ending}]")
         return result
 

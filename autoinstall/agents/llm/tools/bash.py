@@ -118,15 +118,7 @@ def _excerpt(output: str, result: CommandResult, path: str, room: int, desk: Des
 
 
 def _headline(result: CommandResult) -> str:
-    ending = (
-        ", hung"
-        if result.idle
-        else ", timed out"
-        if result.timed_out
-        else ", out of memory"
-        if result.out_of_memory
-        else ""
-    )
+    ending = f", {result.ending}" if result.ending else ""
     silent = "" if result.output.strip() else ", no output"
     return f"[exit code {result.exit_code}{ending}, {result.duration:.1f} s{silent}]"
 

@@ -1,13 +1,16 @@
-"""The JDK of a sandbox, and those that its Debian suite has."""
+"""The JDK of a sandbox, those that its Debian suite has, and goals of compiled Java."""
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoinstall.agents.rules.contract import Context, Step
+from autoinstall.agents.rules.contract import Candidate, Context, Step
+from autoinstall.agents.rules.ecosystems.goals import candidate, evidence_at
 from autoinstall.agents.rules.system_packages import apt_install
 from autoinstall.sandbox.catalogue import Base
 from autoinstall.sandbox.contract import Sandbox
-from autoinstall.values import Value
+from autoinstall.tree import Tree
+from autoinstall.values import Category, Evidence, Value
 
 ANY = 1000
 """No bound: later than any JDK."""
@@ -99,3 +102,24 @@ def lacks(base: Base, oldest: int, newest: int, why: str) -> str:
         return ""
     bounds = f"Java {oldest} or later" if newest >= ANY else f"Java {oldest} to {newest}"
     return f"{why} asks for {bounds}, and {base.suite} has {', '.join(map(str, base.java))}"
+
+
+def public_classes(tree: Tree, paths: Iterable[str]) -> Iterator[tuple[str, str, Evidence]]:
+    """Of Java sources those with a public type of their own name, the shallowest and longest first: kind, full name."""
+    for path in sorted(paths, key=lambda item: (item.count("/"), -len(tree.read(item)), item)):
+        name = posixpath.basename(path).removesuffix(".java")
+        kind = re.search(rf"(?m)^public (?:(?:final|abstract) )?(class|interface|enum) {name}\b", tree.read(path))
+        package = re.search(r"(?m)^package ([\w.]+);", tree.read(path))
+        if kind and package:
+            yield kind[1], f"{package[1]}.{name}", evidence_at(tree, path, kind[0])
+
+
+def members(kind: str, name: str, classes: str, weight: int, evidence: Evidence) -> Candidate:
+    """The goal to show the public members of a type that lies compiled below `classes`."""
+    return candidate(
+        f"javap -cp {classes} {name}",
+        f'shows the public members of a compiled {kind}: "{name}" is printed',
+        Category.RUN,
+        weight,
+        evidence,
+    )

@@ -3,16 +3,19 @@
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
 from autoinstall.agents.rules.ecosystems.gradle.knowledge import knowledge
 from autoinstall.agents.rules.ecosystems.gradle.plan import gradle
 from autoinstall.agents.rules.ecosystems.gradle.project import Module, Project, project_of, text_of
+from autoinstall.agents.rules.ecosystems.jdk import members, public_classes
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
 MAX_TEST_CLASSES = 4
+MAX_CLASSES = 2
 _SUCCESS = '"BUILD SUCCESSFUL" is printed'
 _TEST_CLASS = re.compile(
     r"(?:^|/)src/test/(?:java|kotlin|groovy)/(?P<name>.*(?:Test\w*|Tests|Spec))\.(?:java|kt|groovy)$"
@@ -132,19 +135,10 @@ def _programs(tree: Tree, project: Project) -> Iterator[Candidate]:
                 evidence_at(tree, module.build, module.main),
                 exit_codes=(0, 1),
             )
-        for path in sorted(paths, key=lambda item: (item.count("/"), -len(tree.read(item)), item)):
-            name = posixpath.basename(path).removesuffix(".java")
-            kind = re.search(rf"(?m)^public (?:(?:final|abstract) )?(class|interface|enum) {name}\b", tree.read(path))
-            package = re.search(r"(?m)^package ([\w.]+);", tree.read(path))
-            if not kind or not package or found >= 2:
-                continue
+        for kind, name, evidence in islice(public_classes(tree, paths), MAX_CLASSES - found):
             found += 1
-            yield candidate(
-                f"javap -cp {posixpath.join(module.directory, 'build/classes/java/main')} {package[1]}.{name}",
-                f'shows the public members of a compiled {kind[1]}: "{package[1]}.{name}" is printed',
-                Category.RUN,
-                52 - 6 * found,
-                evidence_at(tree, path, kind[0]),
+            yield members(
+                kind, name, posixpath.join(module.directory, "build/classes/java/main"), 52 - 6 * found, evidence
             )
 
 

@@ -4,15 +4,8 @@ from autoinstall.agents.rules.knowledge import load
 from autoinstall.values import Value
 
 
-class Line(Value):
-    """Gradle from version `gradle` on runs on JDKs up to `jdk`."""
-
-    gradle: str
-    jdk: int
-
-
-class Least(Value):
-    """Gradle from version `gradle` on runs on no JDK older than `jdk`."""
+class Bound(Value):
+    """From version `gradle` on, the JDK that bounds what Gradle runs on."""
 
     gradle: str
     jdk: int
@@ -26,10 +19,10 @@ class Checker(Value):
 
 
 class GradleTable(Value):
-    """The form of `gradle.toml`."""
+    """The form of `gradle.toml`; `line` are the newest JDKs, `least` the oldest."""
 
-    line: tuple[Line, ...]
-    least: tuple[Least, ...]
+    line: tuple[Bound, ...]
+    least: tuple[Bound, ...]
     checker: tuple[Checker, ...]
     options: str
     debian: str

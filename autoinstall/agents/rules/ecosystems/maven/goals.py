@@ -3,15 +3,18 @@
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, SUITE_SECONDS, candidate, evidence_at
+from autoinstall.agents.rules.ecosystems.jdk import members, public_classes
 from autoinstall.agents.rules.ecosystems.maven.knowledge import knowledge, mvn
 from autoinstall.agents.rules.ecosystems.maven.pom import Pom, Project, project_of
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
 MAX_TEST_CLASSES = 4
+MAX_CLASSES = 2
 _TEST_CLASS = re.compile(r"(?:^|/)(?:Test\w+|\w+Tests?|\w+TestCase)\.(?:java|kt)$")
 _TEST_CALL = re.compile(r"@(?:\w+)?Test\b|extends TestCase|void test\w+\(|fun `")
 _ABSTRACT = re.compile(r"\babstract class\b|@Disabled|@Ignore|@Tag\(|@EnabledIf|@Testcontainers")
@@ -133,20 +136,9 @@ def _classes(tree: Tree, project: Project) -> Iterator[Candidate]:
                 evidence_at(tree, pom.manifest, "<mainClass>"),
                 exit_codes=(0, 1, 2),
             )
-        for path in sorted(paths, key=lambda item: (item.count("/"), -len(tree.read(item)), item)):
-            name = posixpath.basename(path).removesuffix(".java")
-            kind = re.search(rf"(?m)^public (?:(?:final|abstract) )?(class|interface|enum) {name}\b", tree.read(path))
-            package = re.search(r"(?m)^package ([\w.]+);", tree.read(path))
-            if not kind or not package or found >= 2:
-                continue
+        for kind, name, evidence in islice(public_classes(tree, paths), MAX_CLASSES - found):
             found += 1
-            yield candidate(
-                f"javap -cp {classes} {package[1]}.{name}",
-                f'shows the public members of a compiled {kind[1]}: "{package[1]}.{name}" is printed',
-                Category.RUN,
-                52 - 6 * found,
-                evidence_at(tree, path, kind[0]),
-            )
+            yield members(kind, name, classes, 52 - 6 * found, evidence)
 
 
 def _test_classes(tree: Tree, project: Project) -> list[tuple[Pom, str]]:

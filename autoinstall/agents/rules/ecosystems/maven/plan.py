@@ -30,7 +30,9 @@ def make(context: Context, sandbox: Sandbox) -> Plan:
     has_maven = "Apache Maven" in sandbox.run("mvn -v", timeout=60).output
     jdks, reason = ranked(context, project, present)
     jdk = jdks[min(context.attempt, len(jdks)) - 1] if jdks else 0
-    steps = [*_tools(jdk, reason, present, has_maven), *_own_maven(context, project)]
+    # Maven's wrapper would download one of its own.
+    tools = installation(jdk, present, reason, () if has_maven else ("maven",), check="mvn")
+    steps = [*tools, *_own_maven(context, project)]
     steps.append(Step(command=_settings(project, jdk), why="Properties of the environment, apart from the project's"))
     if context.tree.has(".gitmodules"):
         steps.append(SUBMODULES)
@@ -56,11 +58,6 @@ def ranked(context: Context, project: Project, present: Present) -> tuple[tuple[
         "named in the CI configuration" if best else f"compiles for Java {level}" if level else "what the suite has"
     )
     return tuple(dict.fromkeys((*best, *fit))), reason
-
-
-def _tools(jdk: int, reason: str, present: Present, has_maven: bool) -> Iterator[Step]:
-    # Maven's wrapper would download one of its own.
-    yield from installation(jdk, present, reason, () if has_maven else ("maven",), check="mvn")
 
 
 def _own_maven(context: Context, project: Project) -> Iterator[Step]:
