@@ -355,12 +355,14 @@ class Late(selectors.DefaultSelector):
         if self.looked:
             return super().select(timeout)
         self.looked = True
-        time.sleep(1)
+        super().select(timeout=30)  # it writes …
+        time.sleep(1)  # … and ends
         return []
 
 
 def test_what_is_written_just_before_the_end_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autoinstall.checkout.process.selectors.DefaultSelector", Late)
     bounds = Bounds(timeout=60, stall=60, max_bytes=2**20)
-    finished = run(["--version"], cwd=tmp_path, environment={"PATH": os.environ["PATH"]}, bounds=bounds)
-    assert finished.stdout.startswith(b"git version")
+    command = ["-c", "alias.late=!sleep 2; echo written", "late"]  # there still when it is looked at first
+    finished = run(command, cwd=tmp_path, environment={"PATH": os.environ["PATH"]}, bounds=bounds)
+    assert finished.stdout == b"written\n"
