@@ -72,10 +72,10 @@ check: lint types  ## lint and types
 unit: setup  ## the tests that need neither an engine nor Prefect's server
 	@$(BIN)/pytest -m "not docker and not prefect" $(PYTEST_ARGS)
 
-# Prefect's database of the tests is their own.
+# Prefect's database of the tests is their own. Two at a time: the tests of the engine wait for it more than they work.
 test: check base  ## everything: lint, types, all tests
 	@mkdir -p "$(CACHE)/prefect-tests"
-	@PREFECT_HOME="$(CACHE)/prefect-tests" $(BIN)/pytest $(PYTEST_ARGS)
+	@PREFECT_HOME="$(CACHE)/prefect-tests" $(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 format: setup  ## put the code into form
 	@$(BIN)/ruff check --fix .

@@ -1,4 +1,7 @@
-"""Fixtures of the tests that need a container engine. Where none answers they fail, and say what to do."""
+"""Fixtures of the tests that need a container engine, and which tests may run beside each other.
+
+Where no engine answers its tests fail, and say what to do.
+"""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -6,10 +9,33 @@ from pathlib import Path
 
 import docker
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from autoinstall.sandbox.contract import Snapshot, WorkspaceSource
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.settings import Settings
+
+ONE_BY_ONE = {
+    "tests/contracts/": "engine",
+    "tests/unit/test_environment.py": "engine",
+    "tests/flows/": "server",
+}
+
+
+class Lanes(LoadScopeScheduling):
+    """What uses the engine runs one by one, so does what uses Prefect's server; of the rest, each file.
+
+    (pytest-xdist's own groups are lost: since pytest 9 an item's id no longer takes the suffix that names its group.)
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((lane for place, lane in ONE_BY_ONE.items() if nodeid.startswith(place)), nodeid.partition("::")[0])
+
+
+@pytest.hookimpl
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Lanes:
+    """Where pytest is started with `-n`."""
+    return Lanes(config)
 
 
 @pytest.fixture(scope="session")

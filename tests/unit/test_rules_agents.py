@@ -12,6 +12,7 @@ from autoinstall.agents.contract import Assignment, Repository
 from autoinstall.agents.rules.choice import choose
 from autoinstall.agents.rules.contract import Candidate, Context, Plan, Repair, Step
 from autoinstall.agents.rules.evidence import collect
+from autoinstall.agents.rules.fillers import fillers
 from autoinstall.agents.rules.goal_setter import RulesGoalSetter, _of_evidence
 from autoinstall.agents.rules.installer import RulesInstaller, _joined
 from autoinstall.agents.scripted import ScriptedJudge
@@ -62,6 +63,21 @@ CMAKE = {
     "tool.c": 'int main(int argc, char **argv) { return !strcmp(argv[1], "--version"); }\n',
     "a.c": "int a;\n",
 }
+
+
+class TestFillers:
+    def test_what_no_set_up_can_mend_is_no_goal(self, tmp_path: Path) -> None:
+        files = {
+            ".vscode/launch.json": "{\n  // a comment\n}\n",
+            "data.json": "{}",
+            "old.py": "print 'hello'\n",
+            "new.py": "print('hello')\n",
+        }
+        commands = [candidate.goal.command for candidate in fillers(_tree(tmp_path, files))]
+        assert [command for command in commands if not command.startswith("git ")] == [
+            "python3 -m py_compile new.py",
+            "python3 -m json.tool data.json /dev/null",
+        ]
 
 
 class TestGoalSetter:

@@ -3,8 +3,11 @@
 Most of them already hold in the initial state; they then are marked trivial and never become targets.
 """
 
+import ast
+import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 from autoinstall.agents.rules.contract import Candidate
 from autoinstall.tree import Tree
@@ -17,6 +20,26 @@ _CHECKS = (
     (".json", "python3 -m json.tool {} /dev/null", "reads the file as valid JSON without an error", Category.LINT),
 )
 _PER_CHECK = 6
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+# What no set-up can mend is no goal: editors' JSON with comments, templates, Python 2.
+_HOLDS: Mapping[str, Callable[[str], bool]] = {".json": _is_json, ".py": _is_python}
 _ALWAYS = (
     ("git ls-files", "lists the tracked files in at least 1 line"),
     ("git log --oneline --max-count=5", "shows the latest commits in at least 1 line"),
@@ -37,7 +60,8 @@ def fillers(tree: Tree) -> Iterator[Candidate]:
         if suffix == ".js" and tree.has("package.json"):
             continue  # a bundler may take as a module what node takes for a script
         paths = sorted((path for path in tree.files if path.endswith(suffix)), key=lambda path: (path.count("/"), path))
-        for path in paths[:_PER_CHECK]:
+        sound = (path for path in paths if suffix not in _HOLDS or _HOLDS[suffix](tree.read(path)))
+        for path in islice(sound, _PER_CHECK):
             yield Candidate(
                 goal=Goal(
                     command=command.format(shlex.quote(path)),
