@@ -21,6 +21,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateType,
     TaskRunFilter,
+    TaskRunFilterId,
     TaskRunFilterState,
     TaskRunFilterStateType,
 )
@@ -179,6 +180,8 @@ def _why_dead(client: SyncPrefectClient, run: FlowRun, settings: Settings) -> st
         return ""
     now = datetime.now(UTC)
     if run.state.is_pending():
+        if (night := _begun_within(client, run)) and (_is_over(night) or _why_dead(client, night, settings)):
+            return f"{night.name}, which was beginning it, was killed."
         waited = (now - run.state.timestamp).total_seconds()
         return f"It was handed to a worker and never began, for {waited:.0f} s." if waited > PENDING_SECONDS else ""
     process = str(run.labels.get(PROCESS, ""))
@@ -190,6 +193,18 @@ def _why_dead(client: SyncPrefectClient, run: FlowRun, settings: Settings) -> st
     if heard is not None and (now - heard).total_seconds() > SILENT_SECONDS:
         return f"Its process, which cannot be seen from here, has been silent since {heard:%Y-%m-%d %H:%M:%S} UTC."
     return ""
+
+
+def _begun_within(client: SyncPrefectClient, run: FlowRun) -> FlowRun | None:
+    """The run whose process begins this one; None where a worker does, or where Prefect has not recorded it."""
+    if run.deployment_id is not None or run.parent_task_run_id is None:
+        return None
+    task_run = TaskRunFilter(id=TaskRunFilterId(any_=[run.parent_task_run_id]))
+    return next(iter(client.read_flow_runs(task_run_filter=task_run, limit=1)), None)
+
+
+def _is_over(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_final()
 
 
 def _last_heartbeat(client: SyncPrefectClient, run: FlowRun) -> datetime | None:

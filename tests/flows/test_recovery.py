@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pandas as pd
 import pytest
+from prefect import task
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.settings import PREFECT_API_URL
@@ -236,6 +237,24 @@ def test_only_runs_whose_process_is_certainly_gone_are_ended(
     end_dead_runs(client, settings)
     assert state_of(client, waiting) is StateType.CRASHED
     assert state_of(client, alive) is StateType.RUNNING
+
+
+def test_a_repository_that_a_killed_night_was_beginning_is_ended(client: SyncPrefectClient, settings: Settings) -> None:
+    @task
+    def begin() -> None: ...
+
+    def beginning(night: UUID) -> UUID:
+        within = client.create_task_run(begin, night, dynamic_key="0", state=Running()).id
+        return client.create_flow_run(nightly, parameters={"repositories": "x"}, parent_task_run_id=within).id
+
+    nights = [
+        new_run(client, Running(), process=GONE),
+        new_run(client, Crashed()),  # the worker was quicker to say so
+        new_run(client, Running(), process=str(current_process())),
+    ]
+    begun = [beginning(night) for night in nights]
+    end_dead_runs(client, settings)
+    assert [state_of(client, run).value for run in begun] == ["CRASHED", "CRASHED", "PENDING"]
 
 
 def test_a_run_that_ends_while_it_is_taken_for_dead_keeps_its_end(
