@@ -31,14 +31,20 @@ _PYTEST_COLLECTED = re.compile(
     r"^(?:=+ )?(?:(?P<some>\d+)/\d+ tests? collected|(?P<all>\d+) tests? collected|no tests collected)"
     r"(?: \(\d+ deselected\))?(?:[,/] (?P<errors>\d+) errors?)? in "
 )
+_PYTEST_LISTED = re.compile(r"^\s*(?:\S+\.py::\S.*|<(?:Function|TestCaseFunction|DoctestItem)\b.*>)$")
 _PYTEST_PROGRESS = re.compile(r"^(?:\S+\.py )?(?P<marks>[.FEsxXR]+)\s+\[\s*\d+%\]$")
 
 
 def read_pytest(lines: Sequence[str]) -> list[TestCounts]:
-    """The last line of each session, with or without rulers; dots alone (`-qq`) where there is none."""
+    """The last line of each session, with or without rulers; dots alone (`-qq`) where there is none.
+
+    Before pytest 6.2 a session that only listed tests ended as if there were none.
+    """
     found: list[TestCounts] = []
     marks = ""
+    listed = 0
     for line in lines:
+        listed += bool(_PYTEST_LISTED.match(line))
         if match := _PYTEST_COLLECTED.match(line):
             count = int(match["some"] or match["all"] or 0)
             found.append(TestCounts(runner="pytest --collect-only", passed=count, errors=int(match["errors"] or 0)))
@@ -46,7 +52,11 @@ def read_pytest(lines: Sequence[str]) -> list[TestCounts]:
             items = {word: int(number) for number, word in _PYTEST_ITEM.findall(match["items"])}
             if match["items"] != "no tests ran" and not items.keys() & (_PYTEST_WORDS.keys() | _PYTEST_OTHER):
                 continue
-            found.append(_pytest_counts(items))
+            if match["items"] == "no tests ran" and listed:
+                found.append(TestCounts(runner="pytest --collect-only", passed=listed))
+            else:
+                found.append(_pytest_counts(items))
+            listed = 0
         elif match := _PYTEST_PROGRESS.match(line):
             marks += match["marks"]
     if not found and marks:

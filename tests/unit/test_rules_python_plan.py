@@ -126,6 +126,14 @@ def test_a_checkout_that_is_no_package_is_put_on_the_path(tmp_path: Path) -> Non
     assert "flask" in commands(plan)
 
 
+@pytest.mark.parametrize(("back_end", "asked"), [("hatchling", True), ("setuptools", False)])
+def test_a_back_end_is_asked_what_a_build_without_isolation_takes(tmp_path: Path, back_end: str, asked: bool) -> None:
+    build = f'[build-system]\nrequires = ["{back_end}"]\nbuild-backend = "{back_end}.build"\n'
+    files = {"pyproject.toml": f'{build}[project]\nname = "thing"\nversion = "1"\n', "thing/__init__.py": ""}
+    found = [step for step in plan_of(context_of(tmp_path, files)).steps if "get_requires_for_build" in step.command]
+    assert bool(found) is asked
+
+
 def test_tools_of_targets_are_installed(tmp_path: Path) -> None:
     target = Goal(command="mypy thing", description="checks the types", category=Category.LINT)
     context = context_of(tmp_path, PROJECT | {"lint.requirements.txt": "mypy==0.9\n"}, targets=(target,))

@@ -32,6 +32,15 @@ _OPTIONAL_SECONDS = 240.0
 _LIBRARIES = frozenset(("numpy", "scipy", "oldest-supported-numpy", "torch", "pyarrow", "pandas"))
 """Required by builds and by the code alike: what the code was installed with stays."""
 
+_FIRST = frozenset(("pip", "setuptools", "wheel"))
+"""In every environment from its start; they ask for nothing besides."""
+
+_ASK_BACK_END = f"""python -c "
+from build import ProjectBuilder
+ask = ProjectBuilder('.').get_requires_for_build
+print(*ask('wheel'), *ask('editable'), sep='\\n')
+" > {VENV}/back-end.txt && {INSTALL} -r {VENV}/back-end.txt"""
+
 
 class Variant(Value):
     """What is different from attempt to attempt.
@@ -150,6 +159,8 @@ def _steps(context: Context, sources: Sources, variant: Variant) -> Iterator[Ste
             why="What a build without isolation takes",
             optional=True,
         )
+    if any(requirement_name(line) not in _FIRST for line in back_ends):
+        yield Step(command=_ASK_BACK_END, why="What the build's back end asks for besides", optional=True)
     yield from _tools(context, sources, variant)
     yield from _optional(sources, variant, bool(lock))
 
