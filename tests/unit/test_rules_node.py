@@ -228,6 +228,18 @@ def test_a_linter_does_not_dominate_the_tests(tmp_path: Path) -> None:
     assert "npx --no-install ava test.js" in found
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [({"scripts": {"start": "migrate && node app.js"}}, False), ({"private": True}, False), ({}, True)],
+)
+def test_an_application_that_would_wait_for_requests_is_not_loaded(
+    tmp_path: Path, more: dict[str, Any], expected: bool
+) -> None:
+    manifest = {"name": "a", "main": "app.js", **more}
+    found = commands(checkout(tmp_path, {"package.json": manifest, "app.js": "server.listen(80)\n"}))
+    assert any("loaded" in command for command in found) is expected
+
+
 def test_single_files_keep_the_options_of_the_projects_own_command(tmp_path: Path) -> None:
     manifest = {
         "scripts": {"test": "NODE_ENV=test mocha -r ./setup.js --timeout 5000 'test/**/*.js'"},

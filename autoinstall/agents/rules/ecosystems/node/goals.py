@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from autoinstall.agents.rules.contract import Candidate
 from autoinstall.agents.rules.ecosystems.node.knowledge import Linter, Runner, knowledge
@@ -33,6 +34,7 @@ _TYPES_SCRIPT = re.compile(
     r"^(?:typecheck|type-check|types|check-types|tsc|check:types|lint:types|lint:tsc|types:check|test:types|test:typescript|test:tsc|check:type|ts|ts:check)$",
     re.I,
 )
+_LISTENS = re.compile(r"\.listen\s*\(")
 _REWRITES = re.compile(r"--(?:fix|write)\b|\bgit\b|npm publish|\blerna publish")
 
 
@@ -326,6 +328,9 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
     entry = main or _first_target(exports) or "index.js"
     if not _there(package, entry) and not any(_BUILD_SCRIPT.match(name) for name in package.scripts):
         return
+    starts = package.data.get("private") is True or PurePosixPath(entry).name in package.scripts.get("start", "")
+    if starts and _LISTENS.search(package.tree.read(package.path(entry))):
+        return  # an application: what loads it waits for requests
     path = _js("./" + entry.removeprefix("./"))
     if package.text("type") == "module" or entry.endswith(".mjs"):
         script = f'import({path}).then(m => console.log("loaded", Boolean(m)))'
