@@ -162,6 +162,30 @@ def test_a_refusal_without_a_name_gets_what_compose_starts(tmp_path: Path) -> No
     assert _repairs(ServiceRepairer(), _context(tmp_path / "other", {}), output) == []
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        'could not translate host name "db" to address: Name or service not known',
+        "Error: getaddrinfo ENOTFOUND db",
+        "dial tcp: lookup db on 10.0.0.1:53: no such host",
+    ],
+)
+def test_a_service_sought_by_its_name_in_compose_answers_to_it(tmp_path: Path, output: str) -> None:
+    compose = "services:\n  db:\n    image: postgres:14\n  cache:\n    image: redis\n"
+    (repair,) = _repairs(ServiceRepairer(), _context(tmp_path, {"compose.yaml": compose}), output)
+    assert repair.key == "service:postgres"
+    assert "echo 127.0.0.1 db >>/etc/hosts" in repair.services[0].command
+
+
+@pytest.mark.parametrize("host", ["localhost", "a;rm -rf /", "a$(id)"])
+def test_names_of_services_that_are_no_host_of_theirs_are_left(tmp_path: Path, host: str) -> None:
+    compose = f"services:\n  '{host}':\n    image: redis\n"
+    (repair,) = _repairs(
+        ServiceRepairer(), _context(tmp_path, {"compose.yaml": compose}), "refused: localhost:6379\nconnection refused"
+    )
+    assert "/etc/hosts" not in repair.services[0].command
+
+
 def test_redis_by_its_address(tmp_path: Path) -> None:
     output = "redis.exceptions.ConnectionError: Error 111 connecting to localhost:6379. Connection refused."
     (repair,) = _repairs(ServiceRepairer(), _context(tmp_path, {}), output)

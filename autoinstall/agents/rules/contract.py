@@ -111,9 +111,15 @@ class Requirement(Value):
 
 
 class ServiceNeed(Value):
-    """A service that CI or compose starts beside the project: `image` without its registry, tag and digest."""
+    """A service that CI or compose starts beside the project.
+
+    Attributes:
+        image: without its registry, tag and digest.
+        host: the name that the project reaches it by there; empty where there is none but localhost.
+    """
 
     image: str
+    host: str = ""
     ports: tuple[int, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
     evidence: Evidence

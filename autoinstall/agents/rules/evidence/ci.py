@@ -165,6 +165,7 @@ def _services(value: Any, path: str) -> Iterator[ServiceNeed]:
         ]
         yield ServiceNeed(
             image=bare_image(image),
+            host=str(name),
             ports=tuple(ports),
             env=plain_env(service.get("env")),
             evidence=Evidence(path=path, line=line_of(service.get("image")), text=image[:200]),
@@ -214,7 +215,8 @@ def _gitlab(tree: Tree, path: str) -> Findings:
                 commands.extend(script_commands(script, path, job_name))
         for item in sequence(job.get("services")):
             image = str(mapping(item).get("name", item if isinstance(item, str) else ""))
-            services.append(ServiceNeed(image=bare_image(image), evidence=Evidence(path=path, text=image)))
+            host = str(mapping(item).get("alias", bare_image(image)))
+            services.append(ServiceNeed(image=bare_image(image), host=host, evidence=Evidence(path=path, text=image)))
     return Findings(commands=tuple(commands), services=tuple(services), env=plain_env(document.get("variables")))
 
 

@@ -97,7 +97,7 @@ def _script(
 
 def _compose(tree: Tree, path: str) -> Findings:
     services: list[ServiceNeed] = []
-    for raw in mapping(mapping(read_yaml(tree, path)).get("services")).values():
+    for name, raw in mapping(mapping(read_yaml(tree, path)).get("services")).items():
         service = mapping(raw)
         image = service.get("image")
         if not isinstance(image, str):
@@ -111,6 +111,7 @@ def _compose(tree: Tree, path: str) -> Findings:
         services.append(
             ServiceNeed(
                 image=bare_image(image),
+                host=str(name),
                 ports=tuple(ports),
                 env=plain_env(environment),
                 evidence=Evidence(path=path, line=line_of(image), text=image[:200]),

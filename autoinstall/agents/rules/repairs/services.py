@@ -14,6 +14,11 @@ _REFUSED = re.compile(
     r"(?i)connection refused|ECONNREFUSED|could not connect|can't connect|ConnectionError|connection error"
     r"|failed to connect|Connect call failed|is the server running|AMQPConnect"
 )
+_UNKNOWN_HOST = re.compile(
+    r"(?i)could not translate host name|name or service not known|name resolution|no such host|unknown (?:\w+ )*host"
+    r"|ENOTFOUND|EAI_AGAIN|could not resolve host|nodename nor servname"
+)
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9])?")
 _USER = re.compile(r"(?i)^(?:POSTGRES|MYSQL|MARIADB|DB|DATABASE|PG|RABBITMQ_DEFAULT)_?USER(?:NAME)?$")
 _PASSWORD = re.compile(r"(?i)^(?:POSTGRES|MYSQL|MARIADB|MYSQL_ROOT|MARIADB_ROOT|DB|DATABASE|PG)_?PASS(?:WORD)?$")
 _DATABASE = re.compile(
@@ -54,10 +59,14 @@ class ServiceRepairer:
 
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
         del sandbox
-        if not _REFUSED.search(failure.output):
-            return ()
-        # A refusal that names nothing known is most likely by what CI or compose starts beside the project.
-        needed = named_services(failure.output) or needed_services(context.findings.services)
+        services = context.findings.services
+        needed: list[KnownService] = []
+        if _REFUSED.search(failure.output):
+            # A refusal that names nothing known is most likely by what CI or compose starts beside the project.
+            needed = named_services(failure.output) or needed_services(services)
+        elif _UNKNOWN_HOST.search(failure.output):
+            sought = [need for need in services if re.search(rf"\b{re.escape(need.host or '-')}\b", failure.output)]
+            needed = needed_services(sought)
         return [service_repair(context, known) for known in needed]
 
 
@@ -76,7 +85,7 @@ def service_repair(context: Context, known: KnownService) -> Repair:
         "printf 'exit 101' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d && "
         f"{{ {apt_install(known.packages)}; }}"
     )
-    command = _fill(known.command, values)
+    command = "".join(map(_named, hosts_of(context, known))) + _fill(known.command, values)
     return Repair(
         key=f"service:{known.name}",
         why=f"A client was refused by {known.name}; a local one is installed and started.",
@@ -93,6 +102,17 @@ def service_repair(context: Context, known: KnownService) -> Repair:
         ),
         lesson=f"needs a {known.name} service",
     )
+
+
+def hosts_of(context: Context, known: KnownService) -> tuple[str, ...]:
+    """The names that CI and compose give the service: what is set up for them reaches it by those."""
+    hosts = (need.host for need in context.findings.services if need.image in known.images)
+    return tuple(dict.fromkeys(host for host in hosts if _HOST.fullmatch(host) and host != "localhost"))
+
+
+def _named(host: str) -> str:
+    """Shell that makes this container answer to `host`; its hosts file is written anew at every start."""
+    return f"grep -qw {host} /etc/hosts || echo 127.0.0.1 {host} >>/etc/hosts; "
 
 
 def credentials(context: Context, known: KnownService) -> dict[str, str]:
