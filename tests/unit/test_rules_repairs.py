@@ -186,6 +186,13 @@ def test_names_of_services_that_are_no_host_of_theirs_are_left(tmp_path: Path, h
     assert "/etc/hosts" not in repair.services[0].command
 
 
+def test_a_suite_that_skips_all_gets_what_compose_starts(tmp_path: Path) -> None:
+    context = _context(tmp_path, {"compose.yaml": "services:\n  cache:\n    image: redis\n"})
+    assert _repairs(ServiceRepairer(), context, "====== 2 passed, 3 skipped in 0.1s ======") == []
+    (repair,) = _repairs(ServiceRepairer(), context, "====== 3 skipped in 0.1s ======")
+    assert repair.key == "service:redis"
+
+
 def test_redis_by_its_address(tmp_path: Path) -> None:
     output = "redis.exceptions.ConnectionError: Error 111 connecting to localhost:6379. Connection refused."
     (repair,) = _repairs(ServiceRepairer(), _context(tmp_path, {}), output)

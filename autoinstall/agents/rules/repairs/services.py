@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from autoinstall.agents.rules.contract import Context, Repair, ServiceNeed
 from autoinstall.agents.rules.knowledge import load
 from autoinstall.agents.rules.system_packages import apt_install
+from autoinstall.outputs.summaries import summarise, total
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import CommandResult, Mock, MockKind, Probe, ProbeKind, Service, Value
 
@@ -67,6 +68,8 @@ class ServiceRepairer:
         elif _UNKNOWN_HOST.search(failure.output):
             sought = [need for need in services if re.search(rf"\b{re.escape(need.host or '-')}\b", failure.output)]
             needed = needed_services(sought)
+        elif (counts := total(summarise(failure.output))) and counts.skipped and not counts.ran:
+            needed = needed_services(services)  # tests that skip themselves where their service is missing
         return [service_repair(context, known) for known in needed]
 
 
