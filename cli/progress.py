@@ -9,22 +9,15 @@ from contextlib import contextmanager, nullcontext
 from rich.markup import escape
 
 from cli.boundary import err
+from cli.server import PREFECT_SETTINGS, prefect_api
 
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 
 _DEFAULTS = {
     # A slow machine takes longer than Prefect's 20 seconds to bring its own server up.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
-    # The embedded database has one writer at a time: what task runs tell is written many at once, and a request that is
-    # refused meanwhile is sent again.
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-    "PREFECT_CLIENT_MAX_RETRIES": "8",
-    # By these, other hosts tell a run that was killed from one that goes on.
-    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+    **PREFECT_SETTINGS,
 }
 
 _SKIPPED = ("Beginning ", "Created ", "View at", "Submitted ", "Executing ")
@@ -48,8 +41,6 @@ def flow_session(*, verbose: bool, least: int = logging.INFO) -> Iterator[None]:
     if not verbose:
         err.print("[dim]starting Prefect…[/]")
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    from cli.server import prefect_api
-
     with prefect_api(), nullcontext() if verbose else _lines(least):
         yield
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,7 +19,20 @@ from cli.boundary import err
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE = Path(os.environ.get("AUTOINSTALL_STATE") or ROOT / ".cache/up")
-"""Where deployments/local.py notes what it has started."""
+"""Where deployments/local.py notes what it has started: pid files and logs."""
+
+PREFECT_SETTINGS: Mapping[str, str] = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    # The embedded database has one writer at a time: what task runs tell is written many at once, so that requests are
+    # refused less often, and one that was is sent again: 2 + 4 + … + 256 seconds, which outlasts a server's restart.
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_CLIENT_MAX_RETRIES": "8",
+    # By these, a run on another host that was killed is told from one that goes on.
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+}
+"""Of servers on this machine and of what works with them, whoever starts them."""
 
 STOP_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0

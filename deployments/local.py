@@ -23,8 +23,8 @@ from pathlib import Path
 import httpx
 import psutil
 
-ROOT = Path(__file__).resolve().parents[1]
-STATE = Path(os.environ.get("AUTOINSTALL_STATE") or ROOT / ".cache/up")
+from cli.server import PREFECT_SETTINGS, ROOT, STATE
+
 PORT = os.environ.get("AUTOINSTALL_PORT", "4200")
 URL = f"http://127.0.0.1:{PORT}"
 PREFECT = (sys.executable, "-m", "prefect")
@@ -37,19 +37,10 @@ KILL_SECONDS = 10.0
 ENVIRONMENT = {
     "PREFECT_API_URL": f"{URL}/api",
     "PREFECT_UI_URL": URL,
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
-    # Runs wait for a server that is being started again: 2 + 4 + … + 256 seconds.
-    "PREFECT_CLIENT_MAX_RETRIES": "8",
+    **PREFECT_SETTINGS,
     # A night ends where the server forgets that it holds its place, which it would by being started again.
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-    # The embedded database has one writer at a time: what task runs tell is written many at once, so that requests
-    # are refused less often.
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-    # By these, a run on another host that was killed is told from one that goes on.
-    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "AUTOINSTALL_HOME": str(ROOT),
 }
 
