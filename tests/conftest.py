@@ -5,6 +5,7 @@ Where no engine answers its tests fail, and say what to do.
 
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import docker
@@ -15,21 +16,21 @@ from autoinstall.sandbox.contract import Snapshot, WorkspaceSource
 from autoinstall.sandbox.docker import DockerProvider
 from autoinstall.settings import Settings
 
-ONE_BY_ONE = {
-    "tests/contracts/": "engine",
-    "tests/unit/test_environment.py": "engine",
-    "tests/flows/": "server",
-}
-
 
 class Lanes(LoadScopeScheduling):
-    """What uses the engine runs one by one, so does what uses Prefect's server; of the rest, each file.
+    """What needs the engine runs one by one, so does what needs Prefect's server; of the rest, each file.
 
     (pytest-xdist's own groups are lost: since pytest 9 an item's id no longer takes the suffix that names its group.)
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((lane for place, lane in ONE_BY_ONE.items() if nodeid.startswith(place)), nodeid.partition("::")[0])
+        return _lane(nodeid.partition("::")[0])
+
+
+@cache
+def _lane(path: str) -> str:
+    text = (Path(__file__).parents[1] / path).read_text(encoding="utf-8")
+    return next((need for need in ("docker", "prefect") if f"mark.{need}" in text), path)
 
 
 @pytest.hookimpl
