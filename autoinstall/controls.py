@@ -27,8 +27,9 @@ from autoinstall.outputs.summaries import summarise, total
 from autoinstall.sandbox.contract import WORKSPACE, Sandbox, SandboxProvider, SandboxSpec
 from autoinstall.values import CommandResult, Goal, GoalResult
 
-_REPORT = "-rp"
-"""Makes pytest name each test that passed, in every version; options of the project and of the command come besides."""
+_REPORT = "-rp --tb=no"
+"""Makes pytest name each test that passed, in every version; options of the project and of the command come besides.
+To show why a test failed takes pytest far longer than to run it (the file is parsed for each), and here nearly all do."""
 
 _PASSED = re.compile(r"^PASSED (?P<path>[^\s:]+\.py)::(?P<name>[^\n]+)$", re.MULTILINE)
 _RUNNERS = frozenset({"pytest", "py.test", "tox", "nox"})

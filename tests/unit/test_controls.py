@@ -123,7 +123,7 @@ def test_the_tests_are_made_to_fail_and_the_passes_asked_for(checkout: Path) -> 
 
     violation, _ = forgery(checkout, respond, passed(), Recipe(env={"PYTEST_ADDOPTS": "-q"}))
     assert violation is None
-    assert seen[0].env["PYTEST_ADDOPTS"] == "-q -rp"
+    assert seen[0].env["PYTEST_ADDOPTS"] == "-q -rp --tb=no"
     made = seen[0].sandbox.files["/workspace/tests/test_a.py"].content.decode()
     assert made.count("raise AssertionError") == 5
     assert "return 1" in made
