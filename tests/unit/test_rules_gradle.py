@@ -131,6 +131,19 @@ def test_a_project_of_the_android_sdk_is_out_of_scope(tmp_path: Path) -> None:
     files = {"build.gradle": "", "app/build.gradle": "apply plugin: 'com.android.application'\n", "app/A.java": "a"}
     assert "Android SDK" in out_of_scope(Tree(written(tmp_path / "a", files)))
     assert out_of_scope(Tree(written(tmp_path / "b", {**files, "setup.py": ""}))) == ""
+    catalogue = {**files, "app/build.gradle": "plugins {\n  alias(libs.plugins.android.application)\n}\n"}
+    assert "Android SDK" in out_of_scope(Tree(written(tmp_path / "c", catalogue)))
+
+
+def test_a_module_for_android_among_others_leaves_a_project_in_scope(tmp_path: Path) -> None:
+    files = {
+        "build.gradle.kts": 'plugins {\n    id("com.android.library") apply false\n}\n',
+        "core/build.gradle.kts": "plugins { java }\n",
+        "more/build.gradle.kts": "plugins { java }\n",
+        "android/build.gradle.kts": 'plugins { id("com.android.library") }\n',
+        "core/A.java": "a",
+    }
+    assert out_of_scope(Tree(written(tmp_path, files))) == ""
 
 
 def test_versions_in_the_table_rise() -> None:

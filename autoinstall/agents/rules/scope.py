@@ -17,7 +17,9 @@ _PORTABLE = frozenset(
     | {"pyproject.toml", "setup.py", "package.json", "Makefile", "makefile", "GNUmakefile", "pom.xml", "build.gradle"}
     | {"Package.swift", "Gemfile", "composer.json", "SConstruct", "BUILD.bazel", "build.gradle.kts"}
 )
-_ANDROID = re.compile(r"com\.android\.(?:application|library|tools\.build)")
+_ANDROID = re.compile(
+    r"(?m)^(?!.*\bapply[ (]*false).*(?:com\.android\.(?:application|library)|\bplugins\.android[.A-Z]\w*)"
+)
 _TESTS = re.compile(r"(?i)(?:^|/)(?:tests?|spec|__tests__)/|(?:^|/)test_\w+\.|[._-](?:test|spec)\.\w+$|\.(?:bats|t)$")
 
 
@@ -92,9 +94,11 @@ def _apple_only(tree: Tree, _: Scope) -> str:
 def _android(tree: Tree, table: Scope) -> str:
     manifests = [path for path in tree.files if _name(path) in table.manifests and path.count("/") <= 2]
     builds = [path for path in manifests if _name(path).startswith("build.gradle")]
-    android = next((path for path in builds if _ANDROID.search(tree.read(path))), "")
-    if android and len(builds) == len(manifests):
-        return f"The repository is built with the Android SDK ({android}), which is in no package registry."
+    android = [path for path in builds if _ANDROID.search(tree.read(path))]
+    modules = sum("/" in path for path in builds) or len(builds)
+    # A library for every JVM may have a module or a sample for Android, which its build leaves out without the SDK.
+    if android and len(builds) == len(manifests) and 2 * len(android) >= modules:
+        return f"The repository is built with the Android SDK ({android[0]}), which is in no package registry."
     return ""
 
 
