@@ -29,7 +29,7 @@ from autoinstall.values import CommandResult, Goal, GoalResult
 
 _REPORT = "-rp --tb=no"
 """Makes pytest name each test that passed, in every version; options of the project and of the command come besides.
-To show why a test failed takes pytest far longer than to run it (the file is parsed for each), and here nearly all do."""
+To show why a test failed takes pytest far longer than to run it (it parses the file for each), and here most do."""
 
 _PASSED = re.compile(r"^PASSED (?P<path>[^\s:]+\.py)::(?P<name>[^\n]+)$", re.MULTILINE)
 _RUNNERS = frozenset({"pytest", "py.test", "tox", "nox"})
