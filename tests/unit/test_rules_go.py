@@ -32,7 +32,7 @@ def test_goals_cover_set_up_build_tests_vet_examples_and_programs(tmp_path: Path
     assert '"--- PASS: TestName"' in goals["go test -count=1 -v -run '^TestName$' ."].description
     assert "go test -count=1 -v -run '^ExampleName$' ." in goals
     assert not any("ExampleSilent" in command for command in goals)
-    assert "at least 2 lines" in goals["go run ./cmd/tool -h"].description
+    assert "at least 2 lines" in goals["go build -o /tmp/program ./cmd/tool && /tmp/program -h"].description
     assert any("-bench '^BenchmarkName$' -benchtime 1x" in command for command in goals)
 
 
