@@ -14,6 +14,7 @@ from autoinstall.agents.rules.ecosystems.node import NodeEcosystem, managers, ve
 from autoinstall.agents.rules.ecosystems.node.knowledge import knowledge
 from autoinstall.agents.rules.ecosystems.node.managers import ManagerKind
 from autoinstall.agents.rules.ecosystems.node.manifest import Package, roots
+from autoinstall.agents.rules.ecosystems.node.samples import test_files as sample_files
 from autoinstall.agents.rules.ecosystems.node.scripts import once, parts
 from autoinstall.agents.rules.ecosystems.node.semver import lower_bound, satisfies
 from autoinstall.outputs.expectations import read_requirements
@@ -249,6 +250,19 @@ def test_single_files_keep_the_options_of_the_projects_own_command(tmp_path: Pat
     found = commands(checkout(tmp_path, files))
     assert "NODE_ENV=test npx --no-install mocha -r ./setup.js --timeout 5000 test/unit/a.js" in found
     assert "npm test" in found
+
+
+def test_files_that_wait_for_a_browser_or_a_process_are_samples_of_last_resort(tmp_path: Path) -> None:
+    body = "test('a', () => {});\n" * 60
+    files = {
+        "package.json": {"scripts": {"test": "qunit test/"}, "devDependencies": {"qunit": "2"}},
+        "test/a.js": f"if (typeof document == 'undefined') return;\n{body}",
+        "test/b.js": f"spawn('x');\n{body}",
+        "test/c.js": body,
+    }
+    package = Package(checkout(tmp_path, files), "")
+    runner = next(runner for runner in knowledge().runner if runner.name == "qunit")
+    assert sample_files(package, runner)[0] == "test/c.js"
 
 
 def test_members_of_a_workspace_have_goals_of_their_own(tmp_path: Path) -> None:

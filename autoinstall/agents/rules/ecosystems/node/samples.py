@@ -23,7 +23,10 @@ _MOCHA_CONFIGS = (
 _FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
 _TEST_CALL = re.compile(r"\b(?:it|test|describe|suite|t\.(?:is|ok|equal|same)|assert|expect|tap)\b")
 _REMOTE = re.compile(r"https?://(?!localhost|127\.|example\.|www\.example|\[)[a-z0-9.-]+\.(?:com|org|io|net)", re.I)
-_SUBPROCESS = re.compile(r"puppeteer|playwright|selenium|webdriver|child_process|testcontainers|\bspawn\(")
+_ELSEWHERE = re.compile(
+    r"puppeteer|playwright|selenium|webdriver|child_process|testcontainers|\bspawn\(|\btypeof (?:document|window)\b"
+)
+"""What works in a browser or another process."""
 
 
 def test_files(package: Package, runner: Runner) -> tuple[str, ...]:
@@ -88,7 +91,7 @@ def _rank(tree: Tree, path: str) -> tuple[int, int, str]:
     points += sum(3 for part in re.split(r"[._-]", lowered.rsplit("/", 1)[-1]) if part in avoid)
     text = tree.read(path) if points < 4 else ""
     if text:
-        points += 2 * bool(_REMOTE.search(text)) + 3 * bool(_SUBPROCESS.search(text))
+        points += 2 * bool(_REMOTE.search(text)) + 3 * bool(_ELSEWHERE.search(text))
         points += 0 if _TEST_CALL.search(text) else 5
     size = len(text)
     return points + (2 if size < 600 else 1 if size > 20_000 else 0), abs(size - 4000), path
