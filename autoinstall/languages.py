@@ -40,11 +40,15 @@ def language_of(tree: Tree) -> str | None:
     """
     counts: Counter[str] = Counter()
     for name in tree.files:
-        path = PurePosixPath(name)
-        language = _BY_SUFFIX.get(path.suffix.lower())
-        if language and not _NOT_OURS.intersection(path.parts):
+        language = language_of_file(name)
+        if language and not _NOT_OURS.intersection(PurePosixPath(name).parts):
             counts[language] += 1
     if not counts:
         return None
     language = counts.most_common(1)[0][0]
     return "c++" if language == "c" and counts["c++"] > counts["c"] / 3 else language
+
+
+def language_of_file(path: str) -> str | None:
+    """The language that the file's suffix stands for."""
+    return _BY_SUFFIX.get(PurePosixPath(path).suffix.lower())

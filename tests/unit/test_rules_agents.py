@@ -139,6 +139,13 @@ class TestGoalSetter:
         with pytest.raises(BadProposal, match="of 200"):
             RulesGoalSetter(settings).propose(REPOSITORY, tree, sandbox)
 
+    def test_git_and_syntax_alone_are_no_goals(self, tmp_path: Path, sandbox: Sandbox) -> None:
+        for language, name in (("scala", "build.sbt"), ("c#", "App.csproj")):
+            suffix = {"scala": "scala", "c#": "cs"}[language]
+            files = {name: "", f"src/A.{suffix}": "A\n", f"src/B.{suffix}": "B\n", "x.json": "{}", "x.sh": "ls\n"}
+            with pytest.raises(BadProposal, match=f"how {language} is built"):
+                RulesGoalSetter(Settings()).propose(REPOSITORY, _tree(tmp_path / suffix, files), sandbox)
+
     @pytest.mark.parametrize(
         ("files", "reason"),
         [
@@ -162,7 +169,6 @@ class TestGoalSetter:
         "files",
         [
             {"App.sln": "", "App.vcxproj": "", "CMakeLists.txt": "project(x C)\n", "main.c": "int x;"},
-            {"App.sln": "", "App.csproj": '<Project Sdk="x"/>', "a.cs": "x"},
             {"deploy.sh": "#!/bin/sh\nls\n"},
             {"CMakeLists.txt": "project(x C)\n", "a.c": "int x;", "b.c": "int y;", "fast.cu": "x"},
             {"run": "#!/bin/bash\nls\n"},
@@ -392,7 +398,7 @@ class TestInstaller:
 def test_only_set_up_of_the_project_itself_is_taken_from_documents(
     tmp_path: Path, sandbox: Sandbox, command: str, kept: bool
 ) -> None:
-    files = {"README.md": f"```\n{command}\n```\n", "main.rs": "fn main() {}\n"}
+    files = {"README.md": f"```\n{command}\n```\n", "main.sh": "ls\n"}
     commands = [
         goal.command for goal in RulesGoalSetter(Settings()).propose(REPOSITORY, _tree(tmp_path, files), sandbox).goals
     ]

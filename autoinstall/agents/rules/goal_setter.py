@@ -18,6 +18,7 @@ from autoinstall.agents.rules.scope import out_of_scope
 from autoinstall.agents.rules.servers import server_goals
 from autoinstall.agents.rules.trajectory import Recorder
 from autoinstall.errors import BadProposal, NothingToSetUp, RegistryUnreachable
+from autoinstall.languages import language_of, language_of_file
 from autoinstall.proposals import check_goal
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.settings import Settings
@@ -107,6 +108,12 @@ class RulesGoalSetter:
                 f"Only {len(chosen)} of {self._count} goals could be found in the repository.",
                 hint="Give the goals yourself with --goals.",
             )
+        if not _says_anything(chosen, tree):
+            raise BadProposal(
+                "No command was found that shows this project at work: its documents and CI name none that could be "
+                f"used, and the rules do not know how {language_of(tree) or 'this kind of repository'} is built.",
+                hint="Give the goals yourself with --goals, or have a model set them (--agent llm).",
+            )
         recorder = _record(repository, context, detected, chosen)
         usage = Usage(seconds=time.monotonic() - started, steps=recorder.steps)
         goals = tuple(candidate.goal for candidate in chosen)
@@ -124,6 +131,19 @@ class RulesGoalSetter:
                 continue  # what the project mostly is may do without it
             for candidate in candidates:
                 yield candidate.model_copy(update={"weight": round(candidate.weight * (0.4 + 0.6 * share))})
+
+
+def _says_anything(chosen: Sequence[Candidate], tree: Tree) -> bool:
+    """Whether any goal is about more than git's objects and the syntax of files beside the project's own code."""
+    own = language_of(tree)
+    syntax = {normal_form(candidate.goal.command) for candidate in fillers(tree)}
+    for goal in (candidate.goal for candidate in chosen):
+        checks = goal.category is Category.LINT or normal_form(goal.command) in syntax
+        of_git = checks and goal.category is Category.OTHER
+        language = language_of_file(goal.evidence.path) if goal.evidence else None
+        if not checks or (not of_git and own and language == own):
+            return True
+    return False
 
 
 def source_shares(tree: Tree, ecosystems: Iterable[Ecosystem]) -> dict[str, float]:
