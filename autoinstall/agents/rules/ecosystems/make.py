@@ -126,7 +126,7 @@ class MakeEcosystem:
                 continue
             yield candidate(
                 f"make {name}",
-                f"runs the project's tests of the target {name} to their end, make stops at no error",
+                f"runs the tests of the target {name} to their end in at least 2 lines, make stops at no error",
                 Category.TEST,
                 92 if name == whole else 20,
                 evidence_at(tree, path, f"{name}:"),

@@ -144,7 +144,7 @@ class Autotools:
             path, name = own_target
             yield candidate(
                 f"make {name}",
-                "builds and runs the project's own tests to their end, make stops at no error",
+                "builds and runs the project's own tests to their end in at least 2 lines, make stops at no error",
                 Category.TEST,
                 92,
                 evidence_at(tree, path, f"{name}:"),
