@@ -1,6 +1,7 @@
 """The judge that needs no model: exit code, signs of failure, what the description requires, the runner's summary."""
 
 from autoinstall.outputs.comparison import unmet
+from autoinstall.outputs.complaint import complaint
 from autoinstall.outputs.contradictions import contradictions
 from autoinstall.outputs.expectations import Requirements, read_requirements, required_pass_rate
 from autoinstall.outputs.summaries import COLLECTED, summarise, total
@@ -42,7 +43,8 @@ class RulesJudge:
         counts = total(summaries)
         against = contradictions(goal, result, summaries, rate)
         if not _exit_code_fits(goal, result, counts, rate):
-            cause = f" {against[0]}" if against else ""
+            said = complaint(result.output)
+            cause = f" {against[0]}" if against else f" It says: {said}" if said else ""
             return _no(f"Exit code {result.exit_code} instead of {_codes(goal)}.{cause}", counts)
         if against:
             return _no(against[0], counts)
