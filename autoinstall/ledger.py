@@ -265,7 +265,8 @@ class Ledger:
         verdict = self.verifications.get(attempt.number)
         if verdict is not None:
             return verdict.outcome
-        return attempt.outcome or Outcome.UNKNOWN
+        # One that was never judged ended by what ended the run.
+        return attempt.outcome or (self.failure.outcome if self.failure else Outcome.UNKNOWN)
 
     @property
     def reason(self) -> str:

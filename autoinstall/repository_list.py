@@ -162,7 +162,7 @@ def _parquet(name: str, content: bytes) -> Iterator[_Row]:
         wanted = [name for name in source.schema_arrow.names if name in COLUMNS]
         table = source.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:
-        raise InvalidList(f"{name} is not a readable Parquet file: {error}.", hint=_HINT) from None
+        raise InvalidList(f"{name} is not a readable Parquet file: {str(error).rstrip('.')}.", hint=_HINT) from None
     if "url" not in wanted:
         raise InvalidList(f"{name} has no column url.", hint=_HINT)
     for number, row in enumerate(table.to_pylist(), start=1):

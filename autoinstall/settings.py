@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from autoinstall.datasets.location import Location
@@ -78,6 +78,14 @@ class PassThrough(_Group):
     go_proxy: str = ""
     apt_mirror: str = ""
     env: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("ca_bundle")
+    @classmethod
+    def _is_there(cls, value: Path | None) -> Path | None:
+        # An engine makes a directory of what it is to mount and does not find.
+        if value is not None and not value.is_file():
+            raise ValueError(f"there is no file {value}")
+        return value
 
 
 class EngineSettings(_Group):

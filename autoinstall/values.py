@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -112,7 +112,9 @@ class RepositorySpec(Value):
     """One row of a list: what to turn into an environment."""
 
     # Described field by field, since Prefect's UI makes a form of it.
-    url: NonEmpty = Field(description="As git takes it; rows keep it even where a mirror serves the clone.")
+    url: Annotated[NonEmpty, AfterValidator(lambda url: url.rstrip("/") or url)] = Field(
+        description="As git takes it, without slashes at its end; rows keep it even where a mirror serves the clone."
+    )
     ref: str | None = Field(
         default=None, description="Branch, tag, short or full SHA; left out it is the remote's default branch."
     )

@@ -72,16 +72,13 @@ def run(
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
         spec = spec_of(repository, goals)
-        from autoinstall.agents import check_models
         from autoinstall.checkout import check_url
-        from autoinstall.sandbox.engine import connect
+        from autoinstall.preflight import preflight
         from cli.progress import flow_session
 
         # What can be told at once is told before Prefect's server starts, which takes its time.
         check_url(spec.url)
-        check_models(settings)
-        connect(settings).close()
-
+        preflight(settings)
         with flow_session(verbose=verbose):
             from flows.build_environment import run_build
 
@@ -121,14 +118,12 @@ def nightly(
     """
     with boundary(as_json=as_json):
         settings = settings_for(data, agent)
-        from autoinstall.agents import check_models
+        from autoinstall.preflight import preflight
         from autoinstall.repository_list import read_list
-        from autoinstall.sandbox.engine import connect
         from cli.progress import flow_session
 
-        check_models(settings)
         read_list(repositories, settings.storage)
-        connect(settings).close()
+        preflight(settings)
         with flow_session(verbose=verbose):
             from flows.nightly import run_nightly
 
@@ -138,10 +133,10 @@ def nightly(
         if as_json:
             print_json({"data": settings.data, "repositories": [row.model_dump(mode="json") for row in rows]})
         else:
-            from cli import tables
+            from cli import server, tables
 
             out.print(tables.outcomes(rows))
-            out.print(tables.where(settings.data), markup=False)
+            out.print(tables.where(settings.data, server.known()), markup=False)
         codes = {exit_of(row.outcome) for row in rows}
         raise typer.Exit(Exit.INFRASTRUCTURE if codes == {Exit.INFRASTRUCTURE} else Exit.OK)
 
@@ -198,7 +193,7 @@ def report(data: DataOption = None, as_json: JsonOption = False) -> None:
                 }
             )
             return
-        from cli import tables
+        from cli import server, tables
 
         if not found.total:
             out.print(f"Nothing ran yet with datasets in {settings.data}.", markup=False)
@@ -215,7 +210,7 @@ def report(data: DataOption = None, as_json: JsonOption = False) -> None:
 
             out.print()
             out.print(comparison(compared))
-        out.print(tables.where(settings.data), markup=False)
+        out.print(tables.where(settings.data, server.known()), markup=False)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from autoinstall.errors import OrchestratorUnavailable
+from autoinstall.redaction import redact, without_userinfo
 from cli.boundary import err
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,20 +44,34 @@ def prefect_api() -> Iterator[None]:
     """Have Prefect's client work with a server that answers.
 
     Raises:
-        OrchestratorUnavailable: one of its own does not start.
+        OrchestratorUnavailable: the configured one does not answer, or one of its own does not start.
     """
-    from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS, temporary_settings
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
+        PREFECT_UI_URL,
+        temporary_settings,
+    )
 
     with ExitStack() as stack:
-        if not PREFECT_API_URL.value():
+        if given := PREFECT_API_URL.value():
+            _check(given)
+        else:
             url = running(STATE)
             if url:
                 err.print(f"[dim]with the server of make up: {url}[/]")
             else:
                 seconds = float(PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value())
                 url = _private_server(seconds)
+                # Links must not name a port that nobody has for long.
+                stack.enter_context(temporary_settings({PREFECT_UI_URL: ""}))
             stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
         yield
+
+
+def known() -> str:
+    """The address of the API that commands work with; empty where each has a server of its own."""
+    return without_userinfo(os.environ.get("PREFECT_API_URL", "")) or running(STATE)
 
 
 def running(state: Path) -> str:
@@ -74,6 +89,17 @@ def running(state: Path) -> str:
     except OSError:
         return ""
     return url if _answers(url, _ANSWER_SECONDS) else ""
+
+
+def _check(url: str) -> None:
+    """Whatever it answers will do: Prefect's client tells what is wrong with it better."""
+    try:
+        httpx.get(f"{url.rstrip('/')}/health", timeout=_ANSWER_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise OrchestratorUnavailable(
+            f"The server at {without_userinfo(url)} does not answer: {redact(str(error)) or type(error).__name__}.",
+            hint="Start it (`make up`), correct PREFECT_API_URL, or unset it: runs then need no server.",
+        ) from error
 
 
 def _private_server(seconds: float) -> str:

@@ -31,6 +31,7 @@ MOST_LINES = 50
 """Repositories that `report` shows one by one."""
 
 UI_ADDRESS = "http://127.0.0.1:4200"
+"""Where Prefect's server has its UI when nobody says otherwise."""
 
 _COLOURS = {Outcome.VERIFIED: "green", Outcome.INFRASTRUCTURE: "magenta", Outcome.CANCELLED: "magenta"}
 _MARKS = {Verdict.MATCHES: "[green]✓[/]", Verdict.MISMATCH: "[red]✗[/]", Verdict.UNKNOWN: "[yellow]?[/]", None: " "}
@@ -194,12 +195,10 @@ def check(found: "Check") -> RenderableType:
     return Text.from_markup(f"{marks[found.status]} [bold]{escape(found.name)}[/]: {escape(found.detail)}{hint}")
 
 
-def where(data: Location) -> str:
-    """Where the datasets are, and how to look at the runs."""
-    return (
-        f"\nDatasets: {data}/{{{','.join(Dataset)}}} (pandas.read_parquet reads each)\n"
-        f"Runs:     `{_program('prefect')} server start`, then {UI_ADDRESS}"
-    )
+def where(data: Location, server: str) -> str:
+    """Where the datasets are, and how to look at the runs: those of `server`, an API's address, or of none."""
+    runs = server.removesuffix("/api") if server else f"`{_program('prefect')} server start`, then {UI_ADDRESS}"
+    return f"\nDatasets: {data}/{{{','.join(Dataset)}}} (pandas.read_parquet reads each)\nRuns:     {runs}"
 
 
 def short(url: str) -> str:

@@ -34,15 +34,24 @@ def with_outcome(
     return tuple(spec for spec in specs if last.get((without_userinfo(spec.url), spec.ref)) in outcomes)
 
 
-def without_ended(specs: Sequence[RepositorySpec], store: Store, night_id: str) -> tuple[RepositorySpec, ...]:
-    """The repositories but those that ended in that night before their commit was known; what ended later is known by
-    its commit.
+def without_ended(
+    specs: Sequence[RepositorySpec], store: Store, night_id: str, skipped: Callable[[NightRow], None]
+) -> tuple[RepositorySpec, ...]:
+    """The repositories but those that ended in that night before their commit was known, each of which is told to
+    `skipped`; what ended later is known by its commit.
 
     Raises:
         StorageFailed: the datasets cannot be read.
     """
     ended = ended_without_commit(store, night_id)
-    return tuple(spec for spec in specs if (without_userinfo(spec.url), spec.ref) not in ended)
+    left = []
+    for spec in specs:
+        if (without_userinfo(spec.url), spec.ref) in ended:
+            reason = "Ended in this night before it was interrupted."
+            skipped(NightRow(repository=printable(spec.url), ref=spec.ref, outcome=None, reason=reason))
+        else:
+            left.append(spec)
+    return tuple(left)
 
 
 def due(

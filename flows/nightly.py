@@ -25,6 +25,7 @@ from autoinstall.datasets.store import Store, store_of
 from autoinstall.datasets.writer import ensure_writable, secrets_of
 from autoinstall.errors import AutoinstallError, BadInput, NightHalted, OrchestratorUnavailable
 from autoinstall.errors import Cancelled as Ended
+from autoinstall.preflight import ensure_cache
 from autoinstall.redaction import hiding, printable, redact
 from autoinstall.repository_list import ListAddress, read_list
 from autoinstall.settings import Count, Settings
@@ -76,6 +77,7 @@ def nightly(
     data = data or runtime.settings.data
     store = store_of(data, runtime.settings.storage)
     try:
+        ensure_cache(runtime.settings.cache)
         ensure_writable(store)
         specs, settings = _listed(repositories, runtime.settings, elsewhere=bool(deployment))
     except BadInput as error:  # people's to mend, to whom a traceback says nothing
@@ -86,10 +88,10 @@ def nightly(
     if only:
         # What a night that died had begun was cancelled with it.
         specs = with_outcome(specs, store, (*only, Outcome.CANCELLED) if resumes else only)
-    if resumes:
-        specs = without_ended(specs, store, resumes)
-    done = _done(store, resumes, again=force or bool(only))
     report = NightReport(repositories, total=len(specs))
+    if resumes:
+        specs = without_ended(specs, store, resumes, report.add)
+    done = _done(store, resumes, again=force or bool(only))
     hidden = hiding(*secrets_of(settings))
     try:
         with use_runtime(replace(runtime, settings=settings)), watching(), logs_in_runs(), hidden:
@@ -109,7 +111,8 @@ def nightly(
                         report.add(row)
     except KeyboardInterrupt:
         cancel_children_of(UUID(str(prefect_runtime.flow_run.id)))
-        return Cancelled(message=f"Interrupted. {report.summary()}", data=tuple(report.rows))
+        message = f"Interrupted after {len(report.rows)} of {report.total} repositories: {report.summary()}."
+        return Cancelled(message=message, data=tuple(report.rows))
     finally:
         report.finish()
     _compact(store, settings.storage.compact_above)
@@ -208,7 +211,8 @@ def run_nightly(
     if isinstance(result, BaseException):
         raise result
     if state.is_cancelled():
-        raise Ended(state.message or "The night was cancelled.")
+        hint = "The same command goes on with the rest; `autoinstall report` shows what was done."
+        raise Ended(state.message or "The night was cancelled.", hint=hint)
     if state.name == "Halted":
         raise NightHalted(state.message, hint="The next night does the rest; `autoinstall report` shows what was done.")
     return tuple(result)

@@ -115,7 +115,7 @@ class Pace(Iterator[RepositorySpec]):
         waited = False
         while (obstacle := self._obstacle()) is not None:
             if not waited:
-                get_run_logger().warning("The night waits: %s", obstacle)
+                get_run_logger().warning("The night waits, %.0f s at most: %s", self._settings.wait_seconds, obstacle)
                 self._say(f"waits: {obstacle}")
                 waited = True
             if time.monotonic() - begun >= self._settings.wait_seconds:

@@ -109,7 +109,7 @@ class NightReport:
         self.rows: list[NightRow] = []
         self._counts: Counter[str] = Counter()
         self._list = PurePath(repositories).stem
-        self._total = total
+        self.total = total
         self._told = 0.0
         self._note = ""
         self._progress: UUID | None = None
@@ -137,11 +137,11 @@ class NightReport:
     def _tell(self) -> None:
         if self._progress is None:
             return
-        progress = f"{len(self.rows)} of {self._total} repositories: {self.summary()}"
+        progress = f"{len(self.rows)} of {self.total} repositories: {self.summary()}"
         with _if_prefect_takes("the progress"):
             update_progress_artifact(
                 self._progress,
-                progress=100.0 * len(self.rows) / max(self._total, 1),
+                progress=100.0 * len(self.rows) / max(self.total, 1),
                 description=f"{progress}; {self._note}" if self._note else progress,
             )
         self._told = time.monotonic()
@@ -149,12 +149,14 @@ class NightReport:
     @property
     def left(self) -> int:
         """Repositories that have not ended."""
-        return self._total - len(self.rows)
+        return self.total - len(self.rows)
 
     def summary(self) -> str:
         """`3 verified, 4 mismatch, 2 skipped`: what came out, and then the most frequent first."""
         ordered = sorted(self._counts.most_common(), key=lambda entry: entry[0] != Outcome.VERIFIED)
-        return ", ".join(f"{count} {name}" for name, count in ordered) or "nothing to do"
+        return ", ".join(f"{count} {name}" for name, count in ordered) or (
+            "none ended" if self.total else "nothing to do"
+        )
 
     def complete(self, store: Store) -> None:
         """Take from the datasets what other processes did: a flow run's state tells of the outcome alone."""

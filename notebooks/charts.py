@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#b8b8b8"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
@@ -50,6 +50,7 @@ def night_yield(nights: pd.DataFrame) -> Figure:
         above.bar(places, values, bottom=bottom, color=colour, label=label, width=0.8)
         bottom += values.to_numpy()
     above.set_ylabel("repositories")
+    above.yaxis.set_major_locator(MaxNLocator(integer=True))
     above.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False)
     below.plot(places, nights["yield_rate"], marker="o", color=BLUE)
     below.set_ylabel("yield (% of decided)")
@@ -57,6 +58,7 @@ def night_yield(nights: pd.DataFrame) -> Figure:
     below.set_ylim(0, 1)
     above.set_xticks([])
     _nights(below, nights.index)
+    below.set_xlim(above.get_xlim())  # each point under its bar
     last = nights.iloc[-1]
     return _titled(figure, f"Last night, {nights.index[-1]}: {_of(last['verified'], last['decided'])} verified")
 

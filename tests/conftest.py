@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -34,9 +35,9 @@ def _lane(path: str) -> str:
 
 
 @pytest.hookimpl
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Lanes:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
     """Where pytest is started with `-n`."""
-    return Lanes(config)
+    return Lanes(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from autoinstall.errors import (
     EngineUnavailable,
     ImageUnavailable,
     Infrastructure,
+    SandboxBroken,
     SandboxLost,
     ServiceNotReady,
 )
@@ -81,6 +82,7 @@ class DockerSandbox:
         )
         self._lock = threading.RLock()
         self._closing = threading.Lock()
+        self._is_closing = False
         self._begun = False
         self._committed = False
         limits = settings.limits
@@ -185,7 +187,12 @@ class DockerSandbox:
         limit = timeout or self._spec.limits.command_seconds or self._settings.limits.command_seconds
         with self._serving():
             variables = self._recipe.env | dict(env or {})
-            result = self._executor.run(command, timeout=limit, user=user or "root", variables=variables)
+            try:
+                result = self._executor.run(command, timeout=limit, user=user or "root", variables=variables)
+            except SandboxBroken:
+                if self._is_closing:
+                    raise SandboxLost("The sandbox was closed while a command ran.") from None
+                raise
         log_command(self._spec, result)
         return result
 
@@ -267,6 +274,7 @@ class DockerSandbox:
 
     def close(self) -> None:
         # Not under the lock of the calls: closing is how another thread ends a command that is under way.
+        self._is_closing = True
         with self._closing:
             try:
                 remove_container(self._api, self._name)
@@ -383,8 +391,9 @@ class DockerProvider:
         try:
             check_disk(self.client, self._settings)
         except DiskFull:
-            removed = self._reap(workspace_days=LOW_DISK_WORKSPACE_DAYS)
-            _logger.warning("Disk is low; removed what dead runs left: %s", ", ".join(removed) or "nothing")
+            # Asked again and again while a night waits: only what has changed is worth a line.
+            if removed := self._reap(workspace_days=LOW_DISK_WORKSPACE_DAYS):
+                _logger.warning("Disk is low; removed what dead runs left: %s", ", ".join(removed))
             check_disk(self.client, self._settings)
         left = tuple(self._left)
         self._left.clear()

@@ -11,6 +11,7 @@ import pytest
 from autoinstall.errors import SandboxBroken, SandboxLost
 from autoinstall.sandbox.contract import Sandbox, SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
+from autoinstall.sandbox.exec import Executor
 from autoinstall.settings import LimitSettings, Settings
 from autoinstall.values import Limits
 
@@ -48,6 +49,23 @@ def test_at_its_limit_the_whole_tree_is_dead_and_the_sandbox_serves(sandbox: San
     assert processes(sandbox, "TREE") == ""
     assert "sleep 1001" in processes(sandbox, "EARLIER")
     assert sandbox.run("echo still here").output == "still here\n"
+
+
+def test_a_shell_that_ends_with_its_sandbox_is_nobodys_fault(
+    workspace_image: Snapshot, provider: DockerProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider.open(SandboxSpec(image=workspace_image.digest, purpose="test")) as sandbox:
+
+        def broken(*_: object, **__: object) -> None:
+            raise SandboxBroken("No shell can be started in the sandbox any more.")
+
+        monkeypatch.setattr(Executor, "run", broken)
+        with pytest.raises(SandboxBroken):
+            sandbox.run("true")
+        sandbox.close()  # as another thread does when a night is ended
+        with pytest.raises(SandboxLost) as caught:
+            sandbox.run("true")
+        assert not isinstance(caught.value, SandboxBroken)
 
 
 def test_a_command_that_does_nothing_any_more_is_ended_before_its_limit(workspace_image: Snapshot) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from cli.server import running
+from autoinstall.errors import OrchestratorUnavailable
+from cli.server import prefect_api, running
 
 
 class Healthy(http.server.BaseHTTPRequestHandler):
@@ -41,3 +43,17 @@ def test_a_server_that_make_up_has_started_is_used_as_long_as_it_lives(tmp_path:
         assert running(tmp_path) == ""
         (tmp_path / "url").unlink()
         assert running(tmp_path) == ""
+
+
+@pytest.mark.parametrize("wrong", ["http://127.0.0.1:9/api", "foo", "http://user:secret@127.0.0.1:9/api"])
+def test_a_configured_server_that_does_not_answer_is_told_at_once(wrong: str) -> None:
+    with temporary_settings({PREFECT_API_URL: wrong}), pytest.raises(OrchestratorUnavailable) as caught, prefect_api():
+        pass
+    assert "does not answer" in caught.value.message
+    assert "PREFECT_API_URL" in caught.value.hint
+    assert "secret" not in caught.value.message
+
+
+def test_a_configured_server_that_answers_is_used(url: str) -> None:
+    with temporary_settings({PREFECT_API_URL: url}), prefect_api():
+        assert PREFECT_API_URL.value() == url

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -128,3 +129,11 @@ def test_a_list_that_nights_will_miss_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/repositories.csv").write_text("url,ref\nhttps://example.org/owner/name,main\n")
     assert apply.unusable_lists(tmp_path) == ()
+
+
+@pytest.mark.parametrize("secret", ["deployments/.env", "deployments/worker.env", ".env", "data/repositories.csv"])
+def test_what_holds_secrets_is_in_no_image(secret: str) -> None:
+    rules = [rule for rule in (Path(__file__).parents[2] / ".dockerignore").read_text().splitlines() if rule]
+    # Docker's `**/` is any number of directories, none included.
+    assert any(fnmatch(secret, rule.removeprefix("**/")) or fnmatch(secret, rule) for rule in rules)
+    assert not any(fnmatch("deployments/compose.env.example", rule) for rule in rules)

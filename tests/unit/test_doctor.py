@@ -183,6 +183,7 @@ def test_unreachable_network_says_why(tmp_path: Path, output: str, cause: str, h
 
 
 def test_bundle_that_lacks_the_proxys_certificate(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").touch()
     given = settings(tmp_path, pass_through=PassThrough(ca_bundle=tmp_path / "ca.pem"))
     check = doctor.unreachable("network: pip", "certificate verify failed", "PIP_INDEX_URL", given)
     assert "lacks the certificate" in check.hint

@@ -198,8 +198,12 @@ def test_only_what_the_settings_give_reaches_the_build() -> None:
 
 def test_ca_bundle_that_is_not_there(tmp_path: Path) -> None:
     assert images._ca(PassThrough()) == b""
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    given = PassThrough(ca_bundle=bundle)
+    bundle.unlink()
     with pytest.raises(ImageUnavailable, match="cannot be read"):
-        images._ca(PassThrough(ca_bundle=tmp_path / "absent.pem"))
+        images._ca(given)
 
 
 def interpreter(root: Path, version: str) -> None:

@@ -78,3 +78,9 @@ def test_what_a_night_waited_for_is_still_told_when_it_ends(published: Published
     report.finish()
     updates = [arguments["description"] for name, arguments in published if name == "update_progress_artifact"]
     assert updates[-1] == "1 of 2 repositories: 1 skipped; waits: no disk"
+
+
+def test_what_nobody_has_ended_is_not_nothing(published: Published) -> None:
+    assert NightReport("list.csv", total=3).summary() == "none ended"
+    assert NightReport("list.csv", total=0).summary() == "nothing to do"
+    assert published

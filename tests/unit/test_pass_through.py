@@ -27,9 +27,10 @@ def test_nothing_is_passed_through_unless_it_is_set(monkeypatch: pytest.MonkeyPa
     assert mounts(PassThrough()) == []
 
 
-def test_settings_become_the_variables_of_the_tools() -> None:
+def test_settings_become_the_variables_of_the_tools(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").touch()
     settings = PassThrough(
-        ca_bundle=Path("/etc/ca.pem"),
+        ca_bundle=tmp_path / "ca.pem",
         https_proxy="http://proxy.example",
         pip_index_url="https://index.example",
         env={"A": "b"},
@@ -39,7 +40,7 @@ def test_settings_become_the_variables_of_the_tools() -> None:
     assert env["https_proxy"] == env["HTTPS_PROXY"] == "http://proxy.example"
     assert env["PIP_INDEX_URL"] == env["UV_DEFAULT_INDEX"] == "https://index.example"
     assert env["A"] == "b"
-    assert mounts(settings) == [f"/etc/ca.pem:{CA_BUNDLE}:ro"]
+    assert mounts(settings) == [f"{tmp_path}/ca.pem:{CA_BUNDLE}:ro"]
 
 
 def _certificate(name: str) -> bytes:

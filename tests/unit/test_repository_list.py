@@ -184,3 +184,9 @@ def test_a_list_that_is_not_there_is_told_with_what_to_write(tmp_path: Path) -> 
 def test_the_example_is_a_list_and_the_copy_that_people_make_of_it_is_no_part_of_the_project() -> None:
     assert "data/repositories.csv" in (ROOT / ".gitignore").read_text().split()
     assert all(spec.url.startswith("https://") for spec in read_list(ROOT / "data/repositories.example.csv"))
+
+
+def test_a_slash_at_the_end_makes_no_other_repository(tmp_path: Path) -> None:
+    listed = tmp_path / "list.csv"
+    listed.write_text("url\nhttps://example.org/o/n\nhttps://example.org/o/n/\n")
+    assert [spec.url for spec in read_list(listed)] == ["https://example.org/o/n"]

@@ -219,6 +219,23 @@ def test_requests_of_documents_become_goals_where_the_server_is_known(tmp_path: 
     assert list(server_goals(unknown)) == []
 
 
+@pytest.mark.parametrize(
+    ("started", "files", "expected"),
+    [
+        ("uvicorn things:app", {}, False),
+        ("uvicorn things:app", {"things.py": ""}, True),
+        ("gunicorn shop.web:make()", {"src/shop/web.py": ""}, True),
+        ("python things/server.py", {}, False),
+        ("python things/server.py", {"things/server.py": ""}, True),
+    ],
+)
+def test_an_example_that_only_a_document_has_is_no_server(
+    tmp_path: Path, started: str, files: dict[str, str], expected: bool
+) -> None:
+    readme = f"```\n$ {started}\n```\n\n```\n$ curl localhost:8000/things\n```\n"
+    assert bool(list(server_goals(_context(tmp_path, {"README.md": readme, **files})))) is expected
+
+
 def test_other_failures_start_no_server(tmp_path: Path) -> None:
     context = _context(tmp_path, {"Procfile": "web: gunicorn app:app\n"}, "pytest")
     assert (

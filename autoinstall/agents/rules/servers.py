@@ -1,13 +1,16 @@
 """The project's own servers: how they are started, and what the repository asks of them."""
 
 import json
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator
 
-from autoinstall.agents.rules.contract import Candidate, Context
+from autoinstall.agents.rules.contract import Candidate, Context, EvidenceCommand
 from autoinstall.agents.rules.evidence.classify import is_refused, unwrap
+from autoinstall.agents.rules.evidence.script import words
 from autoinstall.agents.rules.evidence.yaml_marks import mapping
+from autoinstall.tree import Tree
 from autoinstall.values import Category, Goal
 
 LOCAL_URL = re.compile(r"(?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(?P<port>\d{2,5})")
@@ -23,6 +26,10 @@ _FRAMEWORK = re.compile(
 )
 _LISTENS = re.compile(r"\.listen\(")
 _NODE_MAINS = ("server.js", "app.js", "index.js", "src/server.js", "src/index.js", "server.mjs", "bin/www")
+_APPLICATION = re.compile(r"(?P<module>[a-z_]\w*(?:\.\w+)*):\w+(?:\(\))?", re.IGNORECASE)
+"""What servers of WSGI and ASGI are given."""
+
+_PROGRAM = re.compile(r"[\w./-]+\.(?:py|[cm]?js|ts|rb|ru|php|pl)")
 _BACKGROUND = re.compile(r"^nohup\s+|\s*(?:>{1,2}\s*\S+)?\s*(?:2>&1)?\s*&\s*$")
 _SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-u|--user|-o|-O|--output)\b")
 
@@ -51,12 +58,25 @@ def start_commands(context: Context, port: int) -> Iterator[str]:
     named = [command for command in context.findings.by_category(Category.RUN) if _SERVER.search(command.command)]
     with_port = [command for command in named if str(port) in command.command]
     for command in (*with_port, *(command for command in named if command not in with_port)):
-        if re.search(r"\b(?:docker|podman|curl|kubectl)\b", command.command):
+        if re.search(r"\b(?:docker|podman|curl|kubectl)\b", command.command) or not _is_here(context.tree, command):
             continue
         text = _BACKGROUND.sub("", unwrap(command.command)).replace("$PORT", str(port)).replace("${PORT}", str(port))
         yield f"cd {shlex.quote(command.working_directory)} && {text}" if command.working_directory else text
     yield from _of_node(context)
     yield from _of_python(context, port)
+
+
+def _is_here(tree: Tree, command: EvidenceCommand) -> bool:
+    """Whether the program that the command serves is the repository's: a document may serve its own example."""
+    for word in words(unwrap(command.command)):
+        module = _APPLICATION.fullmatch(word)
+        if module is None and not _PROGRAM.fullmatch(word):
+            continue
+        path = module["module"].replace(".", "/") if module else word.removeprefix("./")
+        inside = posixpath.normpath(posixpath.join(command.working_directory, path))
+        if not (tree.first(inside, f"{inside}.py", f"src/{inside}.py") or tree.has_directory(inside)):
+            return False
+    return True
 
 
 def _of_node(context: Context) -> Iterator[str]:
