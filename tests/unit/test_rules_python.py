@@ -26,6 +26,7 @@ from autoinstall.agents.rules.ecosystems.python.poetry import poetry_specifier
 from autoinstall.agents.rules.ecosystems.python.requirements import name_of_url, parse_conda, parse_file
 from autoinstall.agents.rules.ecosystems.python.sources import Sources, relaxed, tidy
 from autoinstall.agents.rules.ecosystems.python.suite import find_suite
+from autoinstall.agents.rules.ecosystems.python.suite import test_files as suite_files
 from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.sandbox.scripted import ScriptedProvider
 from autoinstall.tree import Tree
@@ -485,3 +486,10 @@ def test_fewer_tests_have_to_pass_where_some_call_servers_of_others(tmp_path: Pa
     suite = find_suite(context_of(tree_of(tmp_path, **files)), ())
     assert suite is not None
     assert suite.pass_rate == rate
+
+
+def test_a_program_that_is_named_like_a_test_is_none(tmp_path: Path) -> None:
+    program = "import argparse\n\ndef test_fetch(source):\n    assert source\n\nif __name__ == '__main__':\n    pass\n"
+    for name, text in (("test_a.py", program), ("test_b.py", f"import unittest\n{program}")):
+        (tmp_path / name).write_text(text)
+    assert [file.path for file in suite_files(Tree(tmp_path), ())] == ["test_b.py"]

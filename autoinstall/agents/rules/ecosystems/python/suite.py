@@ -192,7 +192,7 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
     for path in [path for path in tree.files if _TEST_NAME.search(path)][:_MAX_FILES_READ]:
         text = tree.read(path)
         tests = len(_TEST_DEF.findall(text))
-        if tests and "/templates/" not in path and "{{" not in path:
+        if tests and "/templates/" not in path and "{{" not in path and not _is_program(text):
             found.append(
                 TestFile(
                     path=path,
@@ -202,6 +202,12 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
                 )
             )
     return tuple(sorted(found, key=lambda file: (file.outside, -min(file.tests, 12), file.path.count("/"), file.path)))
+
+
+def _is_program(text: str) -> bool:
+    """Whether a file named like a test is to be called with arguments, by people."""
+    called = "argparse" in text and re.search(r"(?m)^if __name__ ==", text) is not None
+    return called and re.search(r"(?m)^\s*(?:import|from)\s+(?:pytest|unittest)\b", text) is None
 
 
 def _reaches_out(text: str, itself: frozenset[str]) -> bool:
