@@ -41,7 +41,8 @@ def test_a_large_suite_is_counted_by_packages(tmp_path: Path) -> None:
     packages = {f"p{number}/many_test.go": many for number in range(6)}
     goals = goals_of(GoEcosystem(), context_of(tmp_path, {**MODULE, **packages}))
     assert goals["go test -count=1 ./..."].min_pass_rate == 0.81  # of eight packages one may fail
-    alone = goals_of(GoEcosystem(), context_of(tmp_path / "alone", {"go.mod": MODULE["go.mod"], "many_test.go": many}))
+    single = {name: MODULE[name] for name in ("go.mod", "name.go")} | {"many_test.go": many}
+    alone = goals_of(GoEcosystem(), context_of(tmp_path / "alone", single))
     assert alone["go test -count=1 -v ./..."].min_pass_rate == 0.9
 
 
