@@ -488,6 +488,23 @@ def test_fewer_tests_have_to_pass_where_some_call_servers_of_others(tmp_path: Pa
     assert suite.pass_rate == rate
 
 
+@pytest.mark.parametrize(
+    ("code", "test", "rate"),
+    [
+        ("import openai\n", "", 0.5),
+        ("import openai\n", "from unittest.mock import patch\n", 0.9),
+        ("import json\n", "", 0.9),
+    ],
+)
+def test_tests_of_code_that_asks_models_call_them_unless_something_stands_in(
+    tmp_path: Path, code: str, test: str, rate: float
+) -> None:
+    files = {"thing/client.py": code, "tests/test_thing.py": f"{test}import thing\ndef test_a(): pass\n"}
+    suite = find_suite(context_of(tree_of(tmp_path, **files)), ())
+    assert suite is not None
+    assert suite.pass_rate == rate
+
+
 def test_a_program_that_is_named_like_a_test_is_none(tmp_path: Path) -> None:
     program = "import argparse\n\ndef test_fetch(source):\n    assert source\n\nif __name__ == '__main__':\n    pass\n"
     for name, text in (("test_a.py", program), ("test_b.py", f"import unittest\n{program}")):

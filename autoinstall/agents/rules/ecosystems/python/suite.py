@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from pydantic import Field
 
@@ -46,6 +47,10 @@ _REMOTE = re.compile(
 """What only somebody else's servers answer; services that a set-up can start are none of it."""
 
 _RECORDED = re.compile(r"\b(?:responses|requests_mock|respx|httpretty|vcr|aioresponses|pook|betamax|httpserver)\b")
+_MODELS = re.compile(
+    r"(?m)^\s*(?:import|from)\s+(?:openai|anthropic|cohere|mistralai|groq|litellm|replicate|google\.generativeai|ollama)\b"
+)
+_STANDS_IN = re.compile(r"(?i)\b(?:\w*mock\w*|patch|monkeypatch|fake\w*|stub\w*)\b")
 _PLUGIN_MARK = re.compile(r"pytest\.mark\.(\w+)")
 
 
@@ -189,6 +194,7 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
     """Test files, those that need nothing from outside (`own` packages aside) and hold several tests first."""
     found: list[TestFile] = []
     itself = frozenset(own)
+    asks_models = _asks_models(tree)
     for path in [path for path in tree.files if _TEST_NAME.search(path)][:_MAX_FILES_READ]:
         text = tree.read(path)
         tests = len(_TEST_DEF.findall(text))
@@ -198,10 +204,17 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
                     path=path,
                     tests=tests,
                     outside=_reaches_out(text, itself) or bool(_FAR.search(path)),
-                    remote=bool(_REMOTE.search(text)) and not _RECORDED.search(text),
+                    remote=not _RECORDED.search(text)
+                    and bool(_REMOTE.search(text) or (asks_models and not _STANDS_IN.search(text))),
                 )
             )
     return tuple(sorted(found, key=lambda file: (file.outside, -min(file.tests, 12), file.path.count("/"), file.path)))
+
+
+def _asks_models(tree: Tree) -> bool:
+    """Whether the project's own code asks models, which tests that put nothing in their place then do as well."""
+    code = (path for path in tree.files if path.endswith(".py") and not _TEST_NAME.search(path))
+    return any(_MODELS.search(tree.read(path)) for path in islice(code, _MAX_FILES_READ))
 
 
 def _is_program(text: str) -> bool:
