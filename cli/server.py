@@ -92,13 +92,30 @@ def running(state: Path) -> str:
 
 
 def _check(url: str) -> None:
-    """Whatever it answers will do: Prefect's client tells what is wrong with it better."""
+    """See that the configured server answers, and serves this version of Prefect.
+
+    Raises:
+        OrchestratorUnavailable: it does not.
+    """
+    import prefect
+    from prefect.client.orchestration import get_client
+
+    shown = without_userinfo(url)
     try:
         httpx.get(f"{url.rstrip('/')}/health", timeout=_ANSWER_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise OrchestratorUnavailable(
-            f"The server at {without_userinfo(url)} does not answer: {redact(str(error)) or type(error).__name__}.",
+            f"The server at {shown} does not answer: {redact(str(error)) or type(error).__name__}.",
             hint="Start it (`make up`), correct PREFECT_API_URL, or unset it: runs then need no server.",
+        ) from error
+    try:
+        with get_client(sync_client=True) as client:
+            client.raise_for_api_version_mismatch()
+    except (httpx.HTTPError, RuntimeError) as error:
+        said = redact(str(error))[:300].rstrip(".")
+        raise OrchestratorUnavailable(
+            f"The server at {shown} does not serve Prefect {prefect.__version__}: {said}.",
+            hint="Use one version of Prefect on both sides, and PREFECT_API_AUTH_STRING where the server wants it.",
         ) from error
 
 

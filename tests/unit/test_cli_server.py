@@ -2,10 +2,13 @@
 
 import fcntl
 import http.server
+import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import prefect
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -14,9 +17,14 @@ from cli.server import prefect_api, running
 
 
 class Healthy(http.server.BaseHTTPRequestHandler):
+    version = prefect.__version__
+
     def do_GET(self) -> None:
-        self.send_response(200 if self.path == "/api/health" else 404)
+        known = {"/api/health": b"true", "/api/admin/version": json.dumps(self.version).encode()}
+        self.send_response(200 if self.path in known else 404)
+        self.send_header("Content-Type", "application/json")
         self.end_headers()
+        self.wfile.write(known.get(self.path, b""))
 
     def log_message(self, *_: object) -> None:
         pass
@@ -52,6 +60,17 @@ def test_a_configured_server_that_does_not_answer_is_told_at_once(wrong: str) ->
     assert "does not answer" in caught.value.message
     assert "PREFECT_API_URL" in caught.value.hint
     assert "secret" not in caught.value.message
+
+
+def test_a_configured_server_of_another_age_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Healthy, "version", "2.20.0")
+    with (
+        temporary_settings({PREFECT_API_URL: url}),
+        pytest.raises(OrchestratorUnavailable, match=re.escape("2.20.0")) as caught,
+        prefect_api(),
+    ):
+        pass
+    assert "one version" in caught.value.hint
 
 
 def test_a_configured_server_that_answers_is_used(url: str) -> None:
