@@ -65,6 +65,9 @@ CMAKE = {
 }
 
 
+LINTED = "jobs:\n  lint:\n    steps:\n      - run: ansible-lint playbook.yml\n"
+
+
 class TestFillers:
     def test_what_no_set_up_can_mend_is_no_goal(self, tmp_path: Path) -> None:
         files = {
@@ -172,6 +175,7 @@ class TestGoalSetter:
             {"deploy.sh": "#!/bin/sh\nls\n"},
             {"CMakeLists.txt": "project(x C)\n", "a.c": "int x;", "b.c": "int y;", "fast.cu": "x"},
             {"run": "#!/bin/bash\nls\n"},
+            {".github/workflows/ci.yml": LINTED, "playbook.yml": "- hosts: all\n", "A.scala": "object A\n"},
         ],
     )
     def test_what_may_be_set_up_is_proposed_for(self, tmp_path: Path, sandbox: Sandbox, files: dict[str, str]) -> None:

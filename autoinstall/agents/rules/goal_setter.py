@@ -136,12 +136,14 @@ class RulesGoalSetter:
 def _says_anything(chosen: Sequence[Candidate], tree: Tree) -> bool:
     """Whether any goal is about more than git's objects and the syntax of files beside the project's own code."""
     own = language_of(tree)
-    syntax = {normal_form(candidate.goal.command) for candidate in fillers(tree)}
+    weak = {normal_form(candidate.goal.command) for candidate in fillers(tree)}
     for goal in (candidate.goal for candidate in chosen):
-        checks = goal.category is Category.LINT or normal_form(goal.command) in syntax
-        of_git = checks and goal.category is Category.OTHER
         language = language_of_file(goal.evidence.path) if goal.evidence else None
-        if not checks or (not of_git and own and language == own):
+        if normal_form(goal.command) in weak:
+            says = goal.category is not Category.OTHER and language is not None and language == own
+        else:  # linters that CI or a configuration names are the project's
+            says = goal.category is not Category.LINT or language in (None, own)
+        if says:
             return True
     return False
 
