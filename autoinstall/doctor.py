@@ -19,6 +19,7 @@ from autoinstall.datasets.store import store_of
 from autoinstall.errors import AutoinstallError
 from autoinstall.models.probe import probe
 from autoinstall.models.registry import model_for, names_in_use, resolve
+from autoinstall.preflight import try_directory
 from autoinstall.redaction import redact, without_userinfo
 from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.sandbox.docker import DockerProvider
@@ -158,11 +159,8 @@ def mirrors(settings: Settings) -> Iterator[Check]:
 
 def writable(name: str, path: Path) -> Check:
     """Whether files can be made in `path`, which is made if it is absent."""
-    probe = path / ".doctor"
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"")
-        probe.unlink()
+        try_directory(path)
     except OSError as error:
         hint = f"Choose another with AUTOINSTALL_{name.partition(' ')[0].upper()}."
         return Check(

@@ -25,17 +25,26 @@ def preflight(settings: Settings) -> None:
     connect(settings).close()
 
 
+def try_directory(path: Path) -> None:
+    """Make the directory, and a file in it for a moment.
+
+    Raises:
+        OSError: either is refused.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    probe = path / f".{uuid.uuid4().hex}.tmp"
+    probe.touch()
+    probe.unlink()
+
+
 def ensure_cache(cache: Path) -> None:
     """Make the cache directory.
 
     Raises:
         UnusableDirectory: it cannot be made or written.
     """
-    probe = cache / f".{uuid.uuid4().hex}.tmp"
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        try_directory(cache)
     except OSError as error:
         raise UnusableDirectory(
             f"The cache directory {cache} cannot be written: {error.strerror or error}.",

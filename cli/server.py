@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from autoinstall.errors import OrchestratorUnavailable
-from autoinstall.redaction import redact, without_userinfo
+from autoinstall.redaction import without_userinfo
 from cli.boundary import err
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,26 +97,16 @@ def _check(url: str) -> None:
     Raises:
         OrchestratorUnavailable: it does not.
     """
-    import prefect
     from prefect.client.orchestration import get_client
 
-    shown = without_userinfo(url)
-    try:
-        httpx.get(f"{url.rstrip('/')}/health", timeout=_ANSWER_SECONDS)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise OrchestratorUnavailable(
-            f"The server at {shown} does not answer: {redact(str(error)) or type(error).__name__}.",
-            hint="Start it (`make up`), correct PREFECT_API_URL, or unset it: runs then need no server.",
-        ) from error
+    from flows.examination import reach, unserved
+
+    reach(url)
     try:
         with get_client(sync_client=True) as client:
             client.raise_for_api_version_mismatch()
     except (httpx.HTTPError, RuntimeError) as error:
-        said = redact(str(error))[:300].rstrip(".")
-        raise OrchestratorUnavailable(
-            f"The server at {shown} does not serve Prefect {prefect.__version__}: {said}.",
-            hint="Use one version of Prefect on both sides, and PREFECT_API_AUTH_STRING where the server wants it.",
-        ) from error
+        raise unserved(url, error) from error
 
 
 def _private_server(seconds: float) -> str:

@@ -47,8 +47,7 @@ def without_ended(
     left = []
     for spec in specs:
         if (without_userinfo(spec.url), spec.ref) in ended:
-            reason = "Ended in this night before it was interrupted."
-            skipped(NightRow(repository=printable(spec.url), ref=spec.ref, outcome=None, reason=reason))
+            skipped(_left_out(spec, "Ended in this night before it was interrupted."))
         else:
             left.append(spec)
     return tuple(left)
@@ -73,12 +72,15 @@ def due(
                 return
             spec, answer = ahead.popleft()
             if answer.result():
-                reason = "Done before at this commit with this configuration."
-                skipped(NightRow(repository=printable(spec.url), ref=spec.ref, outcome=None, reason=reason))
+                skipped(_left_out(spec, "Done before at this commit with this configuration."))
             else:
                 yield spec
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _left_out(spec: RepositorySpec, reason: str) -> NightRow:
+    return NightRow(repository=printable(spec.url), ref=spec.ref, outcome=None, reason=reason)
 
 
 def _is_done(spec: RepositorySpec, done: Done, settings: Settings) -> bool:

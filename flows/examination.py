@@ -10,6 +10,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME
 
 from autoinstall.doctor import Check, Status, writable
+from autoinstall.errors import OrchestratorUnavailable
 from autoinstall.redaction import redact, without_userinfo
 from autoinstall.settings import Settings
 
@@ -31,22 +32,45 @@ def examine_prefect(settings: Settings) -> tuple[Check, ...]:
             return (home.model_copy(update={"hint": "PREFECT_HOME names another directory."}),)
         detail = f"no server (PREFECT_API_URL is not set): runs are kept in {home.detail}"
         return (home.model_copy(update={"detail": detail}),)
-    shown = without_userinfo(url)
+    try:
+        reach(url)
+        with get_client(sync_client=True) as client:
+            detail = f"{without_userinfo(url)}, version {client.api_version()}"
+            server = Check(name="prefect", status=Status.OK, detail=detail)
+            return (server, *_deployed(client), *_limits(client, settings))
+    except OrchestratorUnavailable as error:
+        return (_failed(error),)
+    except (httpx.HTTPError, RuntimeError) as error:
+        # A RuntimeError is what Prefect's client raises for a server that is too old for it.
+        return (_failed(unserved(url, error)),)
+
+
+def reach(url: str) -> None:
+    """See that the server of an API's address answers.
+
+    Raises:
+        OrchestratorUnavailable: it does not.
+    """
     try:
         httpx.get(f"{url.rstrip('/')}/health", timeout=SECONDS).raise_for_status()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        hint = "Start it (`make up`), correct PREFECT_API_URL, or unset it: runs then need no server."
-        detail = f"The server at {shown} does not answer: {redact(str(error)) or type(error).__name__}"
-        return (Check(name="prefect", status=Status.FAIL, detail=detail, hint=hint),)
-    try:
-        with get_client(sync_client=True) as client:
-            server = Check(name="prefect", status=Status.OK, detail=f"{shown}, version {client.api_version()}")
-            return (server, *_deployed(client), *_limits(client, settings))
-    except (httpx.HTTPError, RuntimeError) as error:
-        # A RuntimeError is what Prefect's client raises for a server that is too old for it.
-        detail = f"The server at {shown} does not serve Prefect {prefect.__version__}: {redact(str(error))[:300]}"
-        hint = "Use the same version of Prefect on both sides, and PREFECT_API_AUTH_STRING where the server wants it."
-        return (Check(name="prefect", status=Status.FAIL, detail=detail, hint=hint),)
+        raise OrchestratorUnavailable(
+            f"The server at {without_userinfo(url)} does not answer: {redact(str(error)) or type(error).__name__}.",
+            hint="Start it (`make up`), correct PREFECT_API_URL, or unset it: runs then need no server.",
+        ) from error
+
+
+def unserved(url: str, error: Exception) -> OrchestratorUnavailable:
+    """What Prefect's client complains of at a server that answers, in words that say what to do."""
+    said = redact(str(error))[:300].rstrip(".")
+    return OrchestratorUnavailable(
+        f"The server at {without_userinfo(url)} does not serve Prefect {prefect.__version__}: {said}.",
+        hint="Use one version of Prefect on both sides, and PREFECT_API_AUTH_STRING where the server wants it.",
+    )
+
+
+def _failed(error: OrchestratorUnavailable) -> Check:
+    return Check(name="prefect", status=Status.FAIL, detail=error.message, hint=error.hint)
 
 
 def _deployed(client: SyncPrefectClient) -> Iterator[Check]:

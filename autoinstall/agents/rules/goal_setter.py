@@ -92,9 +92,10 @@ class RulesGoalSetter:
         barred = {normal_form(result.goal.command) for result in rejected}
         vouched = list(self._of_ecosystems(context, sandbox, detected))
         covered = {item.goal.category for item in vouched if item.weight >= MIN_COVER}
+        weak = tuple(fillers(tree))
         candidates = [
             candidate
-            for candidate in (*vouched, *server_goals(context), *_of_evidence(context, covered), *fillers(tree))
+            for candidate in (*vouched, *server_goals(context), *_of_evidence(context, covered), *weak)
             if normal_form(candidate.goal.command) not in barred
             and not (complaint and candidate.goal.command in complaint)
             and not check_goal(candidate.goal)
@@ -108,7 +109,7 @@ class RulesGoalSetter:
                 f"Only {len(chosen)} of {self._count} goals could be found in the repository.",
                 hint="Give the goals yourself with --goals.",
             )
-        if not _says_anything(chosen, tree):
+        if not _says_anything(chosen, weak, language_of(tree)):
             raise BadProposal(
                 "No command was found that shows this project at work: its documents and CI name none that could be "
                 f"used, and the rules do not know how {language_of(tree) or 'this kind of repository'} is built.",
@@ -133,13 +134,13 @@ class RulesGoalSetter:
                 yield candidate.model_copy(update={"weight": round(candidate.weight * (0.4 + 0.6 * share))})
 
 
-def _says_anything(chosen: Sequence[Candidate], tree: Tree) -> bool:
-    """Whether any goal is about more than git's objects and the syntax of files beside the project's own code."""
-    own = language_of(tree)
-    weak = {normal_form(candidate.goal.command) for candidate in fillers(tree)}
+def _says_anything(chosen: Sequence[Candidate], weak: Sequence[Candidate], own: str | None) -> bool:
+    """Whether any goal is about more than git's objects and the syntax of files beside the project's own code, which
+    is in the language `own`."""
+    fill = {normal_form(candidate.goal.command) for candidate in weak}
     for goal in (candidate.goal for candidate in chosen):
         language = language_of_file(goal.evidence.path) if goal.evidence else None
-        if normal_form(goal.command) in weak:
+        if normal_form(goal.command) in fill:
             says = goal.category is not Category.OTHER and language is not None and language == own
         else:  # linters that CI or a configuration names are the project's
             says = goal.category is not Category.LINT or language in (None, own)

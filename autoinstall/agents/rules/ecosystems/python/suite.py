@@ -38,8 +38,9 @@ _FAR = re.compile(
     r"(?i)(?:^|[/_])(?:integration|e2e|end_?to_?end|functional|acceptance|live|network|online|remote|gpu|"
     r"cuda|benchmarks?|perf|slow|browser|selenium|docker|smoke|system)(?=[/_.]|s?/)"
 )
+_MODEL_CLIENTS = r"openai|anthropic|cohere|mistralai|groq|litellm|replicate|google\.generativeai"
 _REMOTE = re.compile(
-    r"(?m)^\s*(?:import|from)\s+(?:openai|anthropic|cohere|mistralai|groq|litellm|replicate|google\.generativeai|google\.cloud|"
+    rf"(?m)^\s*(?:import|from)\s+(?:{_MODEL_CLIENTS}|google\.cloud|"
     r"azure|snowflake|tiktoken|huggingface_hub|tweepy|slack_sdk|telegram)\b"
     r"|(?:requests|httpx)\.(?:get|post)\(\s*f?['\"]https?://(?!localhost|127\.|test)|urlopen\(\s*['\"]https?://(?!localhost|127\.)"
     r"|@pytest\.mark\.(?:network|online|live|internet)\b"
@@ -47,9 +48,7 @@ _REMOTE = re.compile(
 """What only somebody else's servers answer; services that a set-up can start are none of it."""
 
 _RECORDED = re.compile(r"\b(?:responses|requests_mock|respx|httpretty|vcr|aioresponses|pook|betamax|httpserver)\b")
-_MODELS = re.compile(
-    r"(?m)^\s*(?:import|from)\s+(?:openai|anthropic|cohere|mistralai|groq|litellm|replicate|google\.generativeai|ollama)\b"
-)
+_MODELS = re.compile(rf"(?m)^\s*(?:import|from)\s+(?:{_MODEL_CLIENTS}|ollama)\b")
 _STANDS_IN = re.compile(r"(?i)\b(?:\w*mock\w*|patch|monkeypatch|fake\w*|stub\w*)\b")
 _PLUGIN_MARK = re.compile(r"pytest\.mark\.(\w+)")
 
