@@ -62,6 +62,33 @@ def test_modules(tmp_path: Path) -> None:
     assert "mvn -B -ntp dependency:resolve" not in goals
 
 
+@pytest.mark.parametrize(
+    ("path", "dependency", "needed"),
+    [
+        ("core/src/main/java9/module-info.java", "", True),
+        ("core/src/main/java/module-info.java", "", False),
+        ("core/src/test/java/module-info.java", "", False),
+        ("core/a.java", "<groupId>${project.groupId}</groupId><classifier>shaded</classifier>", True),
+        ("core/a.java", "<groupId>com.example</groupId><classifier>shaded</classifier>", True),
+        ("core/a.java", "<groupId>io.other</groupId><classifier>linux</classifier>", False),
+    ],
+)
+def test_modules_that_need_each_others_jars(tmp_path: Path, path: str, dependency: str, needed: bool) -> None:
+    root = "<groupId>com.example</groupId><packaging>pom</packaging><modules><module>core</module></modules>"
+    depends = f"<dependencies><dependency>{dependency}</dependency></dependencies><build>"
+    files = {"pom.xml": f"<project>{root}</project>", **{f"core/{name}": text for name, text in PROJECT.items()}}
+    files |= {"core/pom.xml": files["core/pom.xml"].replace("<build>", depends), path: "module m {}"}
+    goals = goals_of(MavenEcosystem(), context_of(tmp_path, files))
+    phase, other = ("package", "test") if needed else ("test", "package")
+    assert f"mvn -B -ntp {phase} -Dmaven.test.failure.ignore=true" in goals
+    assert f"mvn -B -ntp {other} -Dmaven.test.failure.ignore=true" not in goals
+    assert any(f"{phase} -pl core -am -Dtest=MainTest" in command for command in goals)
+    assert ("mvn -B -ntp compile" in goals) is not needed
+    steps = [step.command for step in plan_of(MavenEcosystem(), context_of(tmp_path, files)).steps]
+    assert ("mvn -B -ntp test-compile" in steps) is not needed
+    assert "mvn -B -ntp package -DskipTests" in steps
+
+
 @pytest.mark.parametrize(("text", "version"), [("1.8", 8), ("17", 17), ("17.0.2", 17), ("${x}", 0), ("", 0)])
 def test_java_versions(text: str, version: int) -> None:
     assert java_version(text) == version

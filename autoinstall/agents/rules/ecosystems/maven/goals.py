@@ -21,6 +21,7 @@ _ABSTRACT = re.compile(r"\babstract class\b|@Disabled|@Ignore|@Tag\(|@EnabledIf|
 _REMOTE = re.compile(
     r"https?://(?!localhost|127\.|example\.|www\.w3|java\.sun|xmlns|schemas?\.)|Testcontainers|DriverManager|ServerSocket"
 )
+_NO_TEST_ELSEWHERE = "-DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false"
 _SUCCESS = '"BUILD SUCCESS" is printed'
 
 
@@ -39,7 +40,7 @@ def _whole(tree: Tree, project: Project) -> Iterator[Candidate]:
     where = evidence_at(tree, root.manifest, "<artifactId>")
     if _test_classes(tree, project):
         yield candidate(
-            project.inside(mvn("test -Dmaven.test.failure.ignore=true")),
+            project.inside(mvn(f"{project.testing} -Dmaven.test.failure.ignore=true")),
             f"runs the unit tests of all modules; at least 90% of the tests pass; {_SUCCESS}",
             Category.TEST,
             96,
@@ -57,6 +58,8 @@ def _whole(tree: Tree, project: Project) -> Iterator[Candidate]:
     ):
         if arguments == "dependency:resolve" and len(project.poms) > 1:
             continue  # modules are no libraries that could be fetched
+        if arguments in ("compile", "test-compile") and project.jars:
+            continue
         yield candidate(project.inside(mvn(arguments)), text, category, weight, where, timeout=SUITE_SECONDS)
     for checker in knowledge().checker:
         pom = next((pom for pom in project.poms if checker.plugin in pom.plugins), None)
@@ -82,9 +85,7 @@ def _tests(tree: Tree, project: Project) -> Iterator[Candidate]:
             else ""
         )
         yield candidate(
-            project.inside(
-                mvn(f"test{module} -Dtest={name} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false")
-            ),
+            project.inside(mvn(f"{project.testing}{module} -Dtest={name} {_NO_TEST_ELSEWHERE}")),
             f"runs the tests of the class {name}: at least 1 test passes, and {_SUCCESS}",
             Category.TEST,
             68 - 4 * index,

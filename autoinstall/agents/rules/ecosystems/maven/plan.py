@@ -92,14 +92,17 @@ def _settings(project: Project, jdk: int) -> str:
 
 def _build(project: Project) -> Iterator[Step]:
     # `dependency:go-offline` misses what plugins resolve as they run, so the real phases are gone through.
-    yield Step(
-        command=project.inside(mvn("test-compile")),
-        why=f"Compiles the project and its tests ({project.root.manifest})",
-        timeout=_BUILD_SECONDS,
-    )
+    if not project.jars:
+        yield Step(
+            command=project.inside(mvn("test-compile")),
+            why=f"Compiles the project and its tests ({project.root.manifest})",
+            timeout=_BUILD_SECONDS,
+        )
     yield Step(
         command=project.inside(mvn("package -DskipTests")),
-        why="Fetches the plugins of the later phases",
+        why="Builds the modules, which need the jars of others"
+        if project.jars
+        else "Fetches the plugins of the later phases",
         timeout=_BUILD_SECONDS,
-        optional=True,
+        optional=not project.jars,
     )

@@ -14,6 +14,7 @@ from autoinstall.values import Value
 MAX_MODULES = 80
 _ASIDE = re.compile(r"(?i)(?:^|/)(?:src|target|testdata|examples?|samples?|archetype-resources|it)/")
 _REFERENCE = re.compile(r"\$\{([\w.-]+)\}")
+_OWN_GROUP = ("${project.groupId}", "${pom.groupId}")
 _LEVELS = ("maven.compiler.release", "maven.compiler.target", "maven.compiler.source", "java.version", "jdk.version")
 
 
@@ -29,6 +30,7 @@ class Pom(Value):
         maven: the least version of Maven that it names, empty where it names none.
         main: the class that its jar starts, empty where it names none.
         plugins: artifact ids of the plugins that it configures.
+        classified: group ids of the dependencies that are other than the plain jar of an artifact.
     """
 
     directory: str
@@ -42,6 +44,7 @@ class Pom(Value):
     maven: str = ""
     main: str = ""
     plugins: frozenset[str] = frozenset()
+    classified: frozenset[str] = frozenset()
 
     @property
     def manifest(self) -> str:
@@ -49,13 +52,24 @@ class Pom(Value):
 
 
 class Project(Value):
-    """What is built together: `poms` are the root's and those of its modules, in the order of building, roots first."""
+    """What is built together.
+
+    Attributes:
+        poms: the root's and those of its modules, in the order of building, roots first.
+        jars: whether modules need the jars of others, where most are content with the compiled classes.
+    """
 
     poms: tuple[Pom, ...]
+    jars: bool = False
 
     @property
     def root(self) -> Pom:
         return self.poms[0]
+
+    @property
+    def testing(self) -> str:
+        """The phase that runs the tests, by which all that they need of other modules is there."""
+        return "package" if self.jars else "test"
 
     @property
     def level(self) -> int:
@@ -77,8 +91,21 @@ def project_of(tree: Tree) -> Project | None:
     for path in sorted(found, key=lambda item: (item.count("/"), -len(tree.read(item)), item)):
         root = read(tree, posixpath.dirname(path))
         if root is not None:
-            return Project(poms=tuple(_with_modules(tree, root))[:MAX_MODULES])
+            poms = tuple(_with_modules(tree, root))[:MAX_MODULES]
+            return Project(poms=poms, jars=_needs_jars(tree, poms))
     return None
+
+
+def _needs_jars(tree: Tree, poms: tuple[Pom, ...]) -> bool:
+    """Whether the phases before `package` fail: Maven takes other modules' `target/classes` in them, where neither an
+    artifact with a classifier is found, nor a module descriptor that is compiled apart, into META-INF/versions.
+    """
+    if len(poms) == 1:
+        return False
+    main = tuple(posixpath.join(pom.directory, "src/main/") for pom in poms)
+    descriptors = (path for path in tree.files if path.endswith("/module-info.java") and path.startswith(main))
+    apart = any(not path.endswith("src/main/java/module-info.java") for path in descriptors)
+    return apart or any(pom.classified & {other.group for other in poms} for pom in poms)
 
 
 def read(tree: Tree, directory: str) -> Pom | None:
@@ -100,13 +127,14 @@ def read(tree: Tree, directory: str) -> Pom | None:
         value = (document.findtext(path) or "").strip()
         return _REFERENCE.sub(lambda match: properties.get(match[1], match[0]), value)
 
+    group = text("groupId") or text("parent/groupId")
     compiler = "build//plugin[artifactId='maven-compiler-plugin']//configuration/"
     named = [properties.get(name, "") for name in _LEVELS] + [
         text(f"{compiler}{name}") for name in ("release", "target", "source")
     ]
     return Pom(
         directory=directory,
-        group=text("groupId") or text("parent/groupId"),
+        group=group,
         artifact=text("artifactId"),
         version=text("version") or text("parent/version"),
         packaging=text("packaging") or "jar",
@@ -116,6 +144,10 @@ def read(tree: Tree, directory: str) -> Pom | None:
         maven=_least(text("prerequisites/maven") or text(".//requireMavenVersion/version")),
         main=next((item.text.strip() for item in document.findall("build//mainClass") if item.text), ""),
         plugins=frozenset((item.text or "").strip() for item in document.findall(".//plugin/artifactId")),
+        classified=frozenset(
+            group if (name := (item.findtext("groupId") or "").strip()) in _OWN_GROUP else name
+            for item in document.findall("dependencies/dependency[classifier]")
+        ),
     )
 
 
