@@ -5,6 +5,7 @@ from time import monotonic
 from autoinstall.agents.contract import NO_JOURNAL, Assignment, Installer, Journal, Judge
 from autoinstall.errors import SandboxBroken
 from autoinstall.integrity import noteworthy
+from autoinstall.rebuild.steps import Step, StepRecorder
 from autoinstall.sandbox.contract import SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.tree import Tree
 from autoinstall.values import (
@@ -36,6 +37,7 @@ class SetupAttempt(Value):
     Attributes:
         live: the targets as they ran in the attempt's own sandbox; empty where nothing was left to check.
         snapshot: the image to verify; None where the attempt failed before.
+        steps: what was done to the sandbox.
         changed: noteworthy paths that the image holds beyond the initial state, for the tamper check.
         outcome: why there is no snapshot; None where there is one.
         seconds: wall time, the commit of the image included.
@@ -45,6 +47,7 @@ class SetupAttempt(Value):
     report: SetupReport
     live: tuple[GoalResult, ...] = ()
     snapshot: Snapshot | None = None
+    steps: tuple[Step, ...] = ()
     changed: frozenset[str] = frozenset()
     outcome: Outcome | None = None
     reason: str = ""
@@ -88,7 +91,8 @@ def set_up(
     report: SetupReport | None = None
     try:
         with provider.open(attempt_spec(spec, initial, assignment.attempt, owner)) as sandbox:
-            report = installer.install(assignment, tree, sandbox, journal=journal)
+            recorder = StepRecorder(sandbox)
+            report = installer.install(assignment, tree, recorder, journal=journal)
             if report.stop in (StopReason.GAVE_UP, StopReason.LOOP):
                 return SetupAttempt(
                     number=assignment.attempt,
@@ -99,7 +103,7 @@ def set_up(
                 )
             live: tuple[GoalResult, ...] = ()
             if not (report.stop is StopReason.DONE and report.self_checked):
-                live = check_live(sandbox, assignment.targets, judge)
+                live = check_live(recorder, assignment.targets, judge)
                 failed = next((result for result in live if not result.matches), None)
                 if failed is not None:
                     out_of_budget = report.stop is StopReason.BUDGET
@@ -133,6 +137,7 @@ def set_up(
         report=report.model_copy(update={"recipe": recipe}),
         live=live,
         snapshot=snapshot,
+        steps=tuple(recorder.steps),
         changed=changed,
         seconds=monotonic() - begun,
     )

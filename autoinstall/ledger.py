@@ -22,6 +22,7 @@ from autoinstall.attempts import SetupAttempt
 from autoinstall.datasets.records import new_environment_id, product_version
 from autoinstall.errors import AutoinstallError, Cancelled
 from autoinstall.journals import AgentRun, RunJournal, keep_run
+from autoinstall.rebuild.rebuild import Rebuilt
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import Snapshot
 from autoinstall.selection import Selection
@@ -136,6 +137,8 @@ class Ledger:
         self.attempts: list[SetupAttempt] = []
         self.verifications: dict[int, Verification] = {}
         self.quality = Quality()
+        self.dockerfile: str | None = None
+        self.rebuilt: Rebuilt | None = None
         self.image: Snapshot | None = None
         self.infrastructure_failures = 0
         self.stage_seconds: dict[str, float] = {}

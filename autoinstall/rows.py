@@ -98,6 +98,8 @@ def _environment(ledger: Ledger, repository: RepositoryRecord) -> EnvironmentRec
         platform=f"linux/{architecture()}",
         base_image=ledger.base.reference if ledger.base else None,
         base_digest=ledger.base.digest if ledger.base else None,
+        dockerfile=ledger.dockerfile,
+        rebuild_ok=ledger.rebuilt.ok if ledger.rebuilt else None,
         start_script=start_script(report.recipe.services),
         env=report.recipe.env,
         services=report.recipe.services,

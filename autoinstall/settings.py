@@ -307,7 +307,9 @@ class RetentionSettings(_Group):
 
 
 class VerificationSettings(_Group):
-    """`attempts` each from the initial state; `runs` fresh containers that must agree; `control`: see `controls`."""
+    """`attempts` each from the initial state; `runs` fresh containers that must agree; `control`: see `controls`;
+    `held_out`, `offline` and `rebuild`: whether these are measured of an accepted environment.
+    """
 
     attempts: Annotated[int, Field(ge=1)] = 5
     targets: Annotated[int, Field(ge=1)] = 3
@@ -317,6 +319,7 @@ class VerificationSettings(_Group):
     control: bool = True
     held_out: bool = True
     offline: bool = True
+    rebuild: bool = True
     seed: int = 0
 
 

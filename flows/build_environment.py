@@ -23,7 +23,7 @@ from autoinstall.datasets.records import RunRecords
 from autoinstall.datasets.spool import keep_run_rows
 from autoinstall.datasets.store import store_of
 from autoinstall.datasets.writer import ensure_writable, secrets_of
-from autoinstall.errors import AutoinstallError
+from autoinstall.errors import AutoinstallError, Infrastructure
 from autoinstall.errors import Cancelled as Ended
 from autoinstall.journals import remove_journals, write_head
 from autoinstall.languages import language_of
@@ -46,7 +46,7 @@ from tasks.publishing import publish_image, publish_rows, push_image
 from tasks.runtime import current_runtime, use_runtime
 from tasks.selection import select_targets
 from tasks.setup import attempt_setup
-from tasks.verification import measure_quality, verify_attempt
+from tasks.verification import dockerfile_of, measure_quality, rebuild_image, verify_attempt
 
 _begun: ContextVar[threading.Event | None] = ContextVar("begun", default=None)
 
@@ -214,11 +214,27 @@ def _accept(ledger: Ledger, attempt: SetupAttempt) -> None:
         raise RuntimeError("only a verified attempt can be accepted")
     with ledger.stage("quality"), about(attempt=attempt.number):
         ledger.quality = measure_quality(ledger, attempt)
+    _rebuild(ledger, attempt)
     with ledger.stage("publishing"):
         image = publish_image(ledger, attempt.snapshot, environment_id)
         if ledger.settings.registry.repository:
             image = push_image(ledger, image, environment_id)
         ledger.image = image
+
+
+def _rebuild(ledger: Ledger, attempt: SetupAttempt) -> None:
+    """Make the Dockerfile, and see whether it holds. The environment is good whatever keeps us from seeing that."""
+    ledger.dockerfile = text = dockerfile_of(ledger, attempt)
+    if text is None or not ledger.settings.verification.rebuild:
+        return
+    with ledger.stage("rebuild"), about(attempt=attempt.number):
+        try:
+            ledger.rebuilt = rebuild_image(ledger, attempt, text)
+        except Infrastructure as error:
+            get_run_logger().warning("The environment was not rebuilt: %s", error)
+            return
+        if not ledger.rebuilt.ok:
+            get_run_logger().warning("The image that its Dockerfile makes does not pass: %s", ledger.rebuilt.reason)
 
 
 def _remove_image(attempt: SetupAttempt) -> None:

@@ -238,10 +238,11 @@ def repository_report(records: RunRecords, data: Location) -> str:
         f"- {_counted(row.attempts, 'attempt')}, {row.seconds:.0f} s, stage reached: {row.stage}",
     ]
     if environment is not None:
-        offline = {True: "yes", False: "no", None: "not tried"}[row.offline_ok]
+        told = {True: "yes", False: "no", None: "not tried"}
         lines += [
             f"- held-out goals passed: {row.held_out_passed} of {row.held_out_total}",
-            f"- works without a network: {offline}",
+            f"- works without a network: {told[row.offline_ok]}",
+            f"- its Dockerfile makes an image that passes too: {told[environment.rebuild_ok]}",
             f"- image {code(environment.image or 'unknown')}",
             "",
             "Open a shell in it:",

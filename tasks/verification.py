@@ -7,6 +7,9 @@ from prefect import task
 
 from autoinstall.attempts import SetupAttempt
 from autoinstall.ledger import Ledger, Quality
+from autoinstall.rebuild.dockerfile import dockerfile
+from autoinstall.rebuild.rebuild import Rebuilt, rebuild
+from autoinstall.rebuild.steps import Set
 from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.verification import HELD_OUT, OFFLINE, Verification, fresh_spec, held_out, offline, verify
 from tasks.policy import STAGE, count_retry
@@ -58,6 +61,33 @@ def measure_quality(ledger: Ledger, attempt: SetupAttempt) -> Quality:
     return Quality(
         held_out=held_out(runtime.provider, goals=ledger.held_out, then=then, **shared) if settings.held_out else (),
         offline_ok=offline(runtime.provider, goals=ledger.targets, **shared).ok if settings.offline else None,
+    )
+
+
+def dockerfile_of(ledger: Ledger, attempt: SetupAttempt) -> str | None:
+    """The Dockerfile of an accepted attempt; None with sidecars, which no build has beside it."""
+    recipe, checkout = attempt.report.recipe, ledger.known_checkout
+    if recipe.sidecars or ledger.base is None:
+        return None
+    given = (Set(name=name, value=value) for name, value in ledger.spec.env.items())
+    return dockerfile(checkout.repository, checkout.commit, ledger.base.reference, (*given, *attempt.steps), recipe)
+
+
+@task(name="rebuild", task_run_name="rebuild", **STAGE)
+def rebuild_image(ledger: Ledger, attempt: SetupAttempt, text: str) -> Rebuilt:
+    """See whether the Dockerfile of an accepted attempt makes an image that passes too."""
+    count_retry(ledger)
+    runtime, spec = current_runtime(), ledger.spec
+    return rebuild(
+        runtime.provider,
+        text,
+        initial=ledger.known_initial,
+        services=attempt.report.recipe.services,
+        goals=ledger.targets,
+        judge=ledger.judge(runtime.judge),
+        limits=spec.limits,
+        seconds=spec.limits.attempt_seconds or ledger.settings.limits.attempt_seconds,
+        owner=ledger.run_id,
     )
 
 

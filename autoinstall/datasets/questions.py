@@ -17,7 +17,7 @@ from autoinstall.datasets.statistics import UNDECIDED, latest
 from autoinstall.datasets.store import DataPlace, store_of
 from autoinstall.values import Outcome
 
-STAGES = ("clone", "goal_setting", "selection", "setup", "verification", "quality", "publishing")
+STAGES = ("clone", "goal_setting", "selection", "setup", "verification", "quality", "rebuild", "publishing")
 """In the order in which a run goes through them."""
 
 _REPOSITORIES = (

@@ -358,7 +358,9 @@ class EnvironmentRecord(_Judged):
         base_digest: of the base image that the workspace was put on.
         env, services, sidecars: the recipe; env holds what the environment needs, never a secret of the host.
         start_script: text of the script in the image that starts the services.
-        dockerfile, rebuild_ok: null until an image is rebuilt from a recipe.
+        dockerfile: makes the image of the base and a checkout; null with sidecars, which no build has beside it.
+        rebuild_ok: whether the targets match in an image that is made by it; null where that was not tried or a judge
+            could not tell.
         modified: tracked files that differ from the commit as policy allows.
     """
 

@@ -59,7 +59,8 @@ def test_a_repository_becomes_an_environment(make_runtime: MakeRuntime, reposito
     assert (row.outcome, row.attempts, state.name) == (Outcome.VERIFIED, 1, "Verified"), row.reason
     assert (row.held_out_passed, row.held_out_total, row.offline_ok, row.needs_setup) == (7, 7, True, True)
     assert records.environment is not None
-    assert records.environment.rebuild_ok is None
+    assert records.environment.rebuild_ok is True
+    assert f"RUN {INSTALL}\n" in (records.environment.dockerfile or "")
     assert records.environment.platform == f"linux/{architecture()}"
     environments = pd.read_parquet(data / "environments")
     assert list(environments.environment_id) == [row.environment_id]

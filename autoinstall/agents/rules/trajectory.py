@@ -1,12 +1,13 @@
 """Records what a rules agent does in a sandbox as a trajectory in the OpenAI chat format."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from autoinstall.logs import telling
-from autoinstall.sandbox.contract import PathStat, Sandbox, Snapshot, TreeEntry
-from autoinstall.values import CommandResult, Mock, Recipe, Role, Service, Sidecar, Trajectory
+from autoinstall.sandbox.contract import Sandbox
+from autoinstall.sandbox.forwarding import ForwardingSandbox
+from autoinstall.values import CommandResult, Mock, Role, Service, Sidecar, Trajectory
 
 MAX_RESULT_CHARS = 8_000
 """Of one tool result: half from its start, half from its end."""
@@ -76,28 +77,20 @@ class Recorder:
         return Trajectory(role=self._role, agent="rules", messages=tuple(self._messages), tools=TOOLS)
 
 
-class RecordingSandbox:
+class RecordingSandbox(ForwardingSandbox):
     """A sandbox whose changes and commands are recorded; everything else is passed through.
 
     `because` is the reason that the next call is recorded with.
     """
 
     def __init__(self, sandbox: Sandbox, recorder: Recorder) -> None:
-        self._sandbox = sandbox
+        super().__init__(sandbox)
         self._recorder = recorder
         self._why = ""
 
     def because(self, why: str) -> "RecordingSandbox":
         self._why = why
         return self
-
-    @property
-    def id(self) -> str:
-        return self._sandbox.id
-
-    @property
-    def recipe(self) -> Recipe:
-        return self._sandbox.recipe
 
     def run(
         self,
@@ -108,52 +101,34 @@ class RecordingSandbox:
         env: Mapping[str, str] | None = None,
     ) -> CommandResult:
         with telling():
-            result = self._sandbox.run(command, timeout=timeout, user=user, env=env)
+            result = super().run(command, timeout=timeout, user=user, env=env)
         ending = f" ({result.ending})" if result.ending else ""
         self._record("bash", {"command": command}, f"{result.output}\n[exit code {result.exit_code}{ending}]")
         return result
 
     def write_file(self, path: str, content: bytes, *, executable: bool = False, user: str | None = None) -> None:
-        self._sandbox.write_file(path, content, executable=executable, user=user)
+        super().write_file(path, content, executable=executable, user=user)
         self._record("write_file", {"path": path, "content": content.decode("utf-8", "replace")}, "written")
 
-    def read_file(self, path: str, *, max_bytes: int = 16 * 2**20) -> bytes:
-        return self._sandbox.read_file(path, max_bytes=max_bytes)
-
     def set_env(self, name: str, value: str) -> None:
-        self._sandbox.set_env(name, value)
+        super().set_env(name, value)
         self._record("set_env", {"name": name, "value": value}, "set")
 
     def start_service(self, service: Service) -> None:
         arguments = {"name": service.name, "command": service.command, "probe": service.probe.target}
         try:
-            self._sandbox.start_service(service)
+            super().start_service(service)
         except Exception as error:  # recorded whatever it is, and passed on
             self._record("start_service", arguments, f"failed: {error}")
             raise
         self._record("start_service", arguments, "ready")
 
     def start_sidecar(self, sidecar: Sidecar) -> None:
-        self._sandbox.start_sidecar(sidecar)
+        super().start_sidecar(sidecar)
         self._record("start_sidecar", {"alias": sidecar.alias, "image": sidecar.image}, "ready")
 
     def declare_mock(self, mock: Mock) -> None:
         self._record("declare_mock", {"kind": mock.kind.value, "path": mock.path, "reason": mock.reason}, "declared")
-
-    def changed_paths(self) -> frozenset[str]:
-        return self._sandbox.changed_paths()
-
-    def read_tree(self, paths: Sequence[str], *, max_bytes: int | None = None) -> Iterator[TreeEntry]:
-        return self._sandbox.read_tree(paths, max_bytes=max_bytes)
-
-    def stat(self, paths: Sequence[str]) -> tuple[PathStat | None, ...]:
-        return self._sandbox.stat(paths)
-
-    def snapshot(self, *, labels: Mapping[str, str] | None = None) -> Snapshot:
-        return self._sandbox.snapshot(labels=labels)
-
-    def close(self) -> None:
-        self._sandbox.close()
 
     def _record(self, name: str, arguments: Mapping[str, str], result: str) -> None:
         self._recorder.call(name, arguments, result, self._why)
