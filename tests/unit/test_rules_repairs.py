@@ -236,6 +236,14 @@ def test_an_example_that_only_a_document_has_is_no_server(
     assert bool(list(server_goals(_context(tmp_path, {"README.md": readme, **files})))) is expected
 
 
+def test_the_request_of_a_documents_own_example_is_for_no_other_server(tmp_path: Path) -> None:
+    readme = "```\n$ pip install waitress\n$ python things.py\n```\n\n```\n$ curl localhost:8000/things\n```\n"
+    files = {"README.md": readme, "bench/create.py": "from flask import Flask\napp = Flask(__name__)\n"}
+    context = _context(tmp_path, files)
+    assert len(list(start_commands(context, 8000))) == 1
+    assert list(server_goals(context)) == []
+
+
 def test_other_failures_start_no_server(tmp_path: Path) -> None:
     context = _context(tmp_path, {"Procfile": "web: gunicorn app:app\n"}, "pytest")
     assert (

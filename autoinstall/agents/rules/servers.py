@@ -36,12 +36,15 @@ _SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|
 
 def server_goals(context: Context) -> Iterator[Candidate]:
     """What CI and documents ask a local server with curl, where it is known how to start that server."""
+    of_examples: dict[str, bool] = {}
     for command in context.findings.commands:
-        text = unwrap(command.command)
+        text, path = unwrap(command.command), command.evidence.path
         match = LOCAL_URL.search(text)
+        if not match and any(_programs(text)):
+            of_examples[path] = not _is_here(context.tree, command)
         if not match or not text.startswith("curl ") or _SENDS.search(text) or is_refused(text):
             continue
-        if re.search(r"[$|<>;&]", text) or next(start_commands(context, int(match["port"])), None) is None:
+        if of_examples.get(path) or re.search(r"[$|<>;&]", text) or next(start_commands(context, int(match["port"])), None) is None:
             continue
         is_strict = re.search(r"\s(?:-\w*f\w*|--fail\S*)\s", text)
         goal = Goal(
@@ -68,15 +71,17 @@ def start_commands(context: Context, port: int) -> Iterator[str]:
 
 def _is_here(tree: Tree, command: EvidenceCommand) -> bool:
     """Whether the program that the command serves is the repository's: a document may serve its own example."""
-    for word in words(unwrap(command.command)):
+    for word in _programs(unwrap(command.command)):
         module = _APPLICATION.fullmatch(word)
-        if module is None and not _PROGRAM.fullmatch(word):
-            continue
         path = module["module"].replace(".", "/") if module else word.removeprefix("./")
         inside = posixpath.normpath(posixpath.join(command.working_directory, path))
         if not (tree.first(inside, f"{inside}.py", f"src/{inside}.py") or tree.has_directory(inside)):
             return False
     return True
+
+
+def _programs(text: str) -> Iterator[str]:
+    return (word for word in words(text) if _APPLICATION.fullmatch(word) or _PROGRAM.fullmatch(word))
 
 
 def _of_node(context: Context) -> Iterator[str]:

@@ -37,7 +37,8 @@ _FIRST = frozenset(("pip", "setuptools", "wheel"))
 
 _ASK_BACK_END = f"""python -c "
 from build import ProjectBuilder
-ask = ProjectBuilder('.').get_requires_for_build
+from pyproject_hooks import quiet_subprocess_runner
+ask = ProjectBuilder('.', runner=quiet_subprocess_runner).get_requires_for_build
 print(*ask('wheel'), *ask('editable'), sep='\\n')
 " > {VENV}/back-end.txt && {INSTALL} -r {VENV}/back-end.txt"""
 
