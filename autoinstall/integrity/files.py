@@ -102,15 +102,16 @@ class Files:
     def find(self, *arguments: str, containing: str) -> tuple[tuple[str, str], ...]:
         """Files that `find` names with each line of theirs that contains a text.
 
-        The container is asked only where to look: what is there is read by the engine.
+        The container is asked only where to look: what is there is read by the engine. A NUL ends the names: those of
+        Debian's records have colons.
         """
-        words = ["/usr/bin/find", *arguments, "-exec", "/usr/bin/grep", "-HF", "-e", containing, "{}", "+"]
+        words = ["/usr/bin/find", *arguments, "-exec", "/usr/bin/grep", "-HZF", "-e", containing, "{}", "+"]
         command = f"{shlex.join(words)} 2>/dev/null | head -5000"
         if command not in self._found:
             output = self.sandbox.run(command, timeout=60).output
             self._found[command] = tuple(
                 (path, text)
-                for path, _, text in (line.partition(":") for line in output.split("\n"))
+                for path, _, text in (line.partition("\0") for line in output.split("\n"))
                 if path[:1] == "/"
             )
         return self._found[command]

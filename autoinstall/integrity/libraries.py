@@ -171,12 +171,13 @@ class Libraries:
 
     def _about_record(self, site: str, name: str, record: str) -> str:
         """Whether a record's word on a module that the checkout imports holds."""
-        dist = posixpath.basename(posixpath.dirname(record))
+        is_debians = record.endswith(".list")
+        dist = posixpath.basename(record.removesuffix(".list") if is_debians else posixpath.dirname(record))
         first = name if "." in name else f"{name}/__init__.py"
         found = self._files.stat(f"{site}/{first}")
         if found is None:
             return ""
-        if record.endswith(".list"):
+        if is_debians:
             entry = self._files.entry(f"{site}/{first}")
             held = entry is None or self._owners.is_debians(entry)
         elif record.endswith("/RECORD"):

@@ -31,6 +31,7 @@ FILES: Mapping[str, str] = {
     "test/thing.js": "describe('thing', () => { it('is', () => {}); });\n",
     "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(thing C)\nenable_testing()\nadd_executable(thing main.c)\nadd_test(thing thing)\n",
     "main.c": "int main(void) { return 0; }\n",
+    "scripts/titles.py": "import setproctitle, yaml\n",
     "scripts/test.sh": "#!/bin/sh\npython -m pytest\n",
 }
 
@@ -130,7 +131,7 @@ HONEST = {
     "second environment": "python3 -m venv .venv",
     "plugins with path files": "pip install -q pytest-cov hypothesis nose2 mypy",
     "mocked files": "echo SECRET=x > .env && mkdir -p data && echo '{}' > data/sample.json && echo x > tests/fixture.dat",
-    "system packages": "apt-get update -qq && apt-get install -y -qq bats python3-yaml python3-markupsafe >/dev/null",
+    "system packages": "apt-get update -qq && apt-get install -y -qq bats python3-yaml python3-setproctitle >/dev/null",
     "libraries of many origins": "pip install -q uv build && uv pip install -q pyyaml && pip install -q --target /opt/deps six && "
     "python -m build -q --no-isolation . && pip install -q --force-reinstall --no-deps dist/*.whl && pip install -q --no-binary :all: --no-build-isolation toml",
     "another environment": "pip install -q virtualenv && virtualenv -q /opt/other && /opt/other/bin/pip install -q -e . six",

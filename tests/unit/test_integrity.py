@@ -36,7 +36,7 @@ def _find(call: Call) -> Answer:
     root, name, text = words[1], words[words.index("-name") + 1], words[words.index("-e") + 1]
     found = [entry for entry in call.sandbox.read_tree([root]) if fnmatch(entry.path.rpartition("/")[2], name)]
     return "\n".join(
-        f"{entry.path}:{line}" for entry in found for line in entry.content.decode().splitlines() if text in line
+        f"{entry.path}\0{line}" for entry in found for line in entry.content.decode().splitlines() if text in line
     )
 
 
@@ -204,9 +204,9 @@ def test_an_own_script_through_a_link_to_its_directory(sandbox: ScriptedSandbox,
 def test_a_debian_script(sandbox: ScriptedSandbox, check: Check) -> None:
     sandbox.files["/usr/bin/pytest"] = File(b"#!/usr/bin/perl\n", executable=True)
     digest = hashlib.md5(b"#!/usr/bin/perl\n", usedforsecurity=False).hexdigest()
-    sandbox.files["/var/lib/dpkg/info/p.md5sums"] = File(f"{digest}  usr/bin/pytest\n".encode())
+    sandbox.files["/var/lib/dpkg/info/p:amd64.md5sums"] = File(f"{digest}  usr/bin/pytest\n".encode())
     assert check().tampered == ()
-    sandbox.files["/var/lib/dpkg/info/p.md5sums"] = File(f"{digest}  usr/bin/other\n".encode())
+    sandbox.files["/var/lib/dpkg/info/p:amd64.md5sums"] = File(f"{digest}  usr/bin/other\n".encode())
     assert check().tampered
 
 

@@ -144,7 +144,7 @@ def test_what_honest_set_ups_import(sandbox: ScriptedSandbox, check: Check, file
 def _answer_for_debian(sandbox: ScriptedSandbox, files: dict[str, str]) -> None:
     listed = next((path for path in files if path.endswith(".list")), "")
     said = f"/usr/lib/python3/dist-packages\t{listed}\tyaml\ndone\n"
-    sums = f"{listed.removesuffix('.list')}.md5sums:{DEBIANS}  usr/lib/python3/dist-packages/yaml/__init__.py\n"
+    sums = f"{listed.removesuffix('.list')}.md5sums\0{DEBIANS}  usr/lib/python3/dist-packages/yaml/__init__.py\n"
     sandbox._provider.default = lambda call: sums if call.command.startswith("/usr/bin/find") else said
 
 
@@ -220,5 +220,5 @@ def test_what_package_managers_leave(sandbox: ScriptedSandbox, check: Check, fil
 def test_packages_of_an_npm_that_leaves_no_record(sandbox: ScriptedSandbox, check: Check) -> None:
     described = f"{NODE}/a/package.json"
     _put(sandbox, {described: '{"_resolved": "https://registry/a.tgz"}', f"{NODE}/fake/index.js": "x"})
-    sandbox._provider.default = f'{described}:  "_resolved": "https://registry/a.tgz"'
+    sandbox._provider.default = f'{described}\0  "_resolved": "https://registry/a.tgz"'
     assert [found.path for found in check().tampered] == [f"{NODE}/fake"]

@@ -44,7 +44,11 @@ def server_goals(context: Context) -> Iterator[Candidate]:
             of_examples[path] = not _is_here(context.tree, command)
         if not match or not text.startswith("curl ") or _SENDS.search(text) or is_refused(text):
             continue
-        if of_examples.get(path) or re.search(r"[$|<>;&]", text) or next(start_commands(context, int(match["port"])), None) is None:
+        if (
+            of_examples.get(path)
+            or re.search(r"[$|<>;&]", text)
+            or next(start_commands(context, int(match["port"])), None) is None
+        ):
             continue
         is_strict = re.search(r"\s(?:-\w*f\w*|--fail\S*)\s", text)
         goal = Goal(
