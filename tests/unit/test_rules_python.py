@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from autoinstall.agents.contract import Repository
 from autoinstall.agents.rules.contract import Context, EvidenceCommand, Findings, Source
-from autoinstall.agents.rules.ecosystems.python import PythonEcosystem, knowledge
+from autoinstall.agents.rules.ecosystems.python import PythonEcosystem, django, knowledge
 from autoinstall.agents.rules.ecosystems.python.commands import plain_test_command
 from autoinstall.agents.rules.ecosystems.python.environments import test_environments as environments
 from autoinstall.agents.rules.ecosystems.python.environments import tox_pythons
@@ -31,6 +31,7 @@ from autoinstall.sandbox.contract import SandboxSpec
 from autoinstall.sandbox.scripted import ScriptedProvider
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
+from tests.conftest import written
 
 
 def tree_of(root: Path, **files: str) -> Tree:
@@ -510,3 +511,28 @@ def test_a_program_that_is_named_like_a_test_is_none(tmp_path: Path) -> None:
     for name, text in (("test_a.py", program), ("test_b.py", f"import unittest\n{program}")):
         (tmp_path / name).write_text(text)
     assert [file.path for file in suite_files(Tree(tmp_path), ())] == ["test_b.py"]
+
+
+MANAGE = "from django.core.management import execute_from_command_line\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "goals"),
+    [
+        (
+            "",
+            ["python manage.py check", "python manage.py showmigrations --plan", "python manage.py migrate --noinput"],
+        ),
+        ("backend/", ["cd backend && python manage.py check"]),
+        ("tests/", []),
+        ("example/", []),
+    ],
+)
+def test_django_projects_are_asked_by_their_own_program(tmp_path: Path, place: str, goals: list[str]) -> None:
+    files = {f"{place}manage.py": MANAGE, f"{place}shop/migrations/0001_first.py": "class Migration: ...\n"}
+    found = {item.goal.command: item.goal for item in django.candidates(Tree(written(tmp_path, files)))}
+    assert set(goals) <= set(found)
+    assert bool(goals) is bool(found)
+    if not place:
+        assert '"0001_first"' in found["python manage.py showmigrations --plan"].description
+        assert found["python manage.py migrate --noinput"].category is Category.SETUP

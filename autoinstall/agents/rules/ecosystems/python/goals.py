@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 
 from autoinstall.agents.rules.contract import Candidate, Context
 from autoinstall.agents.rules.ecosystems.goals import MOST_TESTS, candidate
+from autoinstall.agents.rules.ecosystems.python import django
 from autoinstall.agents.rules.ecosystems.python.checkers import configured
 from autoinstall.agents.rules.ecosystems.python.knowledge import module_distribution
 from autoinstall.agents.rules.ecosystems.python.model import PythonProject, SetRole, requirement_name
@@ -43,6 +44,7 @@ def candidates(context: Context, sources: Sources) -> Iterator[Candidate]:
     """All of them; the caller picks."""
     if sources.suite:
         yield from _tests(sources.suite)
+    yield from django.candidates(context.tree)
     yield from _usage(context.tree, sources.main)
     for project in sources.projects[:3]:
         yield from _imports(context.tree, project, main=project is sources.main)
