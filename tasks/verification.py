@@ -11,6 +11,7 @@ from autoinstall.rebuild.dockerfile import dockerfile
 from autoinstall.rebuild.rebuild import Rebuilt, rebuild
 from autoinstall.rebuild.steps import Set
 from autoinstall.sandbox.contract import SandboxSpec
+from autoinstall.values import Category
 from autoinstall.verification import HELD_OUT, OFFLINE, Verification, fresh_spec, held_out, offline, verify
 from tasks.policy import STAGE, count_retry
 from tasks.runtime import current_runtime
@@ -69,8 +70,10 @@ def dockerfile_of(ledger: Ledger, attempt: SetupAttempt) -> str | None:
     recipe, checkout = attempt.report.recipe, ledger.known_checkout
     if recipe.sidecars or ledger.base is None:
         return None
+    checks = [goal.command for goal in ledger.targets if goal.category in (Category.TEST, Category.LINT)]
     given = (Set(name=name, value=value) for name, value in ledger.spec.env.items())
-    return dockerfile(checkout.repository, checkout.commit, ledger.base.reference, (*given, *attempt.steps), recipe)
+    steps = (*given, *attempt.steps)
+    return dockerfile(checkout.repository, checkout.commit, ledger.base.reference, steps, recipe, checks)
 
 
 @task(name="rebuild", task_run_name="rebuild", **STAGE)

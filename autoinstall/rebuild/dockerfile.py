@@ -10,7 +10,7 @@ import posixpath
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -70,7 +70,9 @@ class Instruction(Value):
     text: str
 
 
-def dockerfile(url: str, commit: str, base: str, steps: Sequence[Step], recipe: Recipe) -> str:
+def dockerfile(
+    url: str, commit: str, base: str, steps: Sequence[Step], recipe: Recipe, checks: Collection[str] = ()
+) -> str:
     """The Dockerfile that makes of `base` what `steps` made of it.
 
     A command that failed may have done some of its work, so it is run too, whatever becomes of it; one that was run
@@ -79,6 +81,7 @@ def dockerfile(url: str, commit: str, base: str, steps: Sequence[Step], recipe: 
     Args:
         base: image reference.
         recipe: as the attempt left it; the image carries its variables and its start script.
+        checks: commands that were run to see whether they work; left out too.
     """
     clone = f"git clone {shlex.quote(url)} workspace && git -C workspace checkout {commit}"
     head = [
@@ -96,13 +99,13 @@ def dockerfile(url: str, commit: str, base: str, steps: Sequence[Step], recipe: 
         *_program(ENTRYPOINT_FILE, entrypoint()),
     ]
     tail = [f"ENTRYPOINT {json.dumps([str(ENTRYPOINT_FILE)])}", 'CMD ["bash"]']
-    return "\n".join([*head, *_body(steps), *ready, *tail]) + "\n"
+    return "\n".join([*head, *_body(steps, checks), *ready, *tail]) + "\n"
 
 
-def _body(steps: Sequence[Step]) -> Iterator[str]:
+def _body(steps: Sequence[Step], checks: Collection[str]) -> Iterator[str]:
     services: tuple[Service, ...] = ()
     variables: dict[str, str] = {}
-    for step in _telling(steps):
+    for step in _telling(steps, checks):
         match step:
             case Set(name=name, value=value) if not value.isprintable():
                 variables[name] = value  # no instruction carries a line break
@@ -123,12 +126,12 @@ def _program(path: PurePosixPath, text: str) -> Iterator[str]:
     return _written(str(path), text.encode(), executable=True)
 
 
-def _telling(steps: Sequence[Step]) -> Iterator[Step]:
+def _telling(steps: Sequence[Step], checks: Collection[str]) -> Iterator[Step]:
     last = {(step.command, step.user): index for index, step in enumerate(steps) if isinstance(step, Ran)}
     for index, step in enumerate(steps):
         if isinstance(step, Ran):
             again = not step.succeeded and last[step.command, step.user] > index
-            if again or only_looks(step.command):
+            if again or step.command in checks or only_looks(step.command):
                 continue
         yield step
 

@@ -89,6 +89,13 @@ def test_what_failed_is_tried_unless_it_was_run_again() -> None:
     assert runs(failed, other, failed.model_copy(update={"succeeded": True})) == [other.command, failed.command]
 
 
+def test_checks_are_left_out() -> None:
+    steps = [Ran(command="pytest -q", succeeded=False), Ran(command="make", succeeded=True)]
+    text = dockerfile("https://example.org/o/n", "c" * 40, "base:1", steps, Recipe(), ["pytest -q"])
+    assert "pytest" not in text
+    assert "RUN make\n" in text
+
+
 def test_users_and_variables_of_one_command() -> None:
     text = text_of(Ran(command="make check", succeeded=True, user="nobody", env={"A": "b c"}))
     assert "USER nobody\nRUN env 'A=b c' bash -c 'make check'\nUSER root\n" in text
