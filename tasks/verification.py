@@ -73,7 +73,7 @@ def dockerfile_of(ledger: Ledger, attempt: SetupAttempt) -> str | None:
     checks = [goal.command for goal in ledger.targets if goal.category in (Category.TEST, Category.LINT)]
     given = (Set(name=name, value=value) for name, value in ledger.spec.env.items())
     steps = (*given, *attempt.steps)
-    return dockerfile(checkout.repository, checkout.commit, ledger.base.reference, steps, recipe, checks)
+    return dockerfile(checkout.repository, checkout.commit, ledger.base.reference, steps, recipe, checks=checks)
 
 
 @task(name="rebuild", task_run_name="rebuild", **STAGE)

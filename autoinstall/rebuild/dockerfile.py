@@ -71,7 +71,7 @@ class Instruction(Value):
 
 
 def dockerfile(
-    url: str, commit: str, base: str, steps: Sequence[Step], recipe: Recipe, checks: Collection[str] = ()
+    url: str, commit: str, base: str, steps: Sequence[Step], recipe: Recipe, *, checks: Collection[str] = ()
 ) -> str:
     """The Dockerfile that makes of `base` what `steps` made of it.
 

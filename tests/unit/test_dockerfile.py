@@ -91,7 +91,7 @@ def test_what_failed_is_tried_unless_it_was_run_again() -> None:
 
 def test_checks_are_left_out() -> None:
     steps = [Ran(command="pytest -q", succeeded=False), Ran(command="make", succeeded=True)]
-    text = dockerfile("https://example.org/o/n", "c" * 40, "base:1", steps, Recipe(), ["pytest -q"])
+    text = dockerfile("https://example.org/o/n", "c" * 40, "base:1", steps, Recipe(), checks=["pytest -q"])
     assert "pytest" not in text
     assert "RUN make\n" in text
 
