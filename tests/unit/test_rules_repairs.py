@@ -284,6 +284,9 @@ def test_no_example_no_mock(tmp_path: Path) -> None:
         ("Error: DATABASE_URL is not set", "DATABASE_URL"),
         ("environment variable STRIPE_KEY missing", "STRIPE_KEY"),
         ("run.sh: line 3: APP_MODE: unbound variable", "APP_MODE"),
+        ("1 validation error for S\ndatabase_url\n  field required (type=value_error.missing)", "DATABASE_URL"),
+        ("1 validation error for S\ndatabase_url\n  Field required [type=missing, input={}]", "DATABASE_URL"),
+        ("E   1 validation error for S\nE   database_url\nE     Field required [type=missing, i]", "DATABASE_URL"),
     ],
 )
 def test_unset_variable_is_set_and_declared(tmp_path: Path, output: str, name: str) -> None:

@@ -23,7 +23,7 @@ _UNSET = (
     ),
     re.compile(rf"ImproperlyConfigured: (?:Set the )?({_NAME})"),
     re.compile(rf"UndefinedValueError: ({_NAME}) not found"),
-    re.compile(r"(?m)^(\w+)\n\s+(?:Field required|field required) \[?\(?type=(?:missing|value_error\.missing)"),
+    re.compile(r"(?m)^(?:E +)?(\w+)\n(?:E)?\s+[Ff]ield required \[?\(?type=(?:missing|value_error\.missing)"),
 )
 _SECRET = re.compile(r"(?i)key|token|secret|password|passwd|credential|auth")
 _SAMPLE = re.compile(r"(?i)(?:^|/)(?:\.env[\w.-]*|[\w.-]*\.env(?:[\w.-]*)?|env[.-](?:example|sample|template|dist))$")
