@@ -241,6 +241,21 @@ def test_an_application_that_would_wait_for_requests_is_not_loaded(
     assert any("loaded" in command for command in found) is expected
 
 
+@pytest.mark.parametrize(
+    ("main", "other", "expected"),
+    [
+        ("index.js", "src/index.ts", False),
+        ("index.js", "index.js", True),
+        ("index.js", "index.ts", True),
+        ("dist/index.js", "src/index.ts", True),
+    ],
+)
+def test_a_main_module_that_nothing_makes_is_not_loaded(tmp_path: Path, main: str, other: str, expected: bool) -> None:
+    manifest = {"name": "thing", "main": main, "scripts": {"build": "webpack"}}
+    found = commands(checkout(tmp_path, {"package.json": manifest, other: ""}))
+    assert any("loaded" in command for command in found) is expected
+
+
 def test_single_files_keep_the_options_of_the_projects_own_command(tmp_path: Path) -> None:
     manifest = {
         "scripts": {"test": "NODE_ENV=test mocha -r ./setup.js --timeout 5000 'test/**/*.js'"},

@@ -34,6 +34,7 @@ _TYPES_SCRIPT = re.compile(
     r"^(?:typecheck|type-check|types|check-types|tsc|check:types|lint:types|lint:tsc|types:check|test:types|test:typescript|test:tsc|check:type|ts|ts:check)$",
     re.I,
 )
+_COMPILED = (".ts", ".tsx", ".mts", ".cts", ".coffee", ".mjs")
 _LISTENS = re.compile(r"\.listen\s*\(")
 _REWRITES = re.compile(r"--(?:fix|write)\b|\bgit\b|npm publish|\blerna publish")
 
@@ -326,7 +327,7 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
     if not main and not exports and (package.data.get("private") is True or not _there(package, "index")):
         return
     entry = main or _first_target(exports) or "index.js"
-    if not _there(package, entry) and not any(_BUILD_SCRIPT.match(name) for name in package.scripts):
+    if not _there(package, entry) and not _is_built(package, entry):
         return
     starts = package.data.get("private") is True or PurePosixPath(entry).name in package.scripts.get("start", "")
     if starts and _LISTENS.search(package.tree.read(package.path(entry))):
@@ -346,13 +347,19 @@ def _entries(package: Package, manager: PackageManager, weight: int) -> Iterator
         Category.RUN,
         package.evidence(needle, f"the package's entry: {main or 'exports'}"),
     )
-    likely = _there(package, entry) or BUILD_OUTPUT.search(entry)
-    yield _candidate(goal, weight if likely else weight - 30)
+    yield _candidate(goal, weight)
 
 
 def _there(package: Package, entry: str) -> bool:
     """Whether the checkout has what `entry` names, by the rules of `require`."""
     return any(package.tree.has(package.path(f"{entry}{end}")) for end in ("", ".js", ".json", ".cjs", "/index.js"))
+
+
+def _is_built(package: Package, entry: str) -> bool:
+    """Whether a build is there that may make it: `npm init` names an index.js that many projects never have."""
+    stem = re.sub(r"\.[cm]?js$", "", entry)
+    sources = any(package.tree.has(package.path(f"{stem}{end}")) for end in _COMPILED)
+    return any(map(_BUILD_SCRIPT.match, package.scripts)) and (sources or BUILD_OUTPUT.search(entry) is not None)
 
 
 def _js(text: str) -> str:
