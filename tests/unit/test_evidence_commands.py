@@ -17,6 +17,20 @@ def test_scripts_are_split_and_directories_followed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("clone", "directory"),
+    [
+        ("git clone --depth 1 https://example.org/o/thing.git", "thing"),
+        ("git clone git@example.org:o/thing", "thing"),
+        ("git clone https://example.org/o/thing work", "work"),
+    ],
+)
+def test_what_is_cloned_first_is_the_project(clone: str, directory: str) -> None:
+    script = f"{clone}\ncd {directory}\nmake\ngit clone https://example.org/o/dep\ncd dep\nmake install\n"
+    made = [line for line in split_script(script) if line.command.startswith("make")]
+    assert [(line.command, line.directory) for line in made] == [("make", ""), ("make install", "dep")]
+
+
 def test_blocks_and_here_documents_are_left_out() -> None:
     script = "for i in 1 2; do\n  make $i\ndone\ncat <<EOF > x\nrm y\nEOF\nhelp() {\n  a\n}\nmake last\n"
     assert [line.command for line in split_script(script)] == ["make last"]

@@ -162,9 +162,10 @@ def source_shares(tree: Tree, ecosystems: Iterable[Ecosystem]) -> dict[str, floa
 def _of_evidence(context: Context, covered: Set[Category]) -> Iterator[Candidate]:
     """Commands that the repository names and no ecosystem vouches for; the last resort in `covered` categories."""
     for command in context.findings.by_category(*_EVIDENCE_CATEGORIES):
-        text = command.command
+        text, directory = command.command, command.working_directory
         if (
             is_refused(text)
+            or (directory and not context.tree.has_directory(directory))
             or _NO_GOAL.search(text)
             or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\b(?:clean|depend|uninstall)\b", text)
         ):

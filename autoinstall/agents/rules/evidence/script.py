@@ -27,10 +27,11 @@ class Line(Value):
 def split_script(script: str) -> Iterator[Line]:
     """The simple commands of `script`, in order.
 
-    `cd` and `export` are followed, loops, conditions, functions and here-documents are left out as a whole, since
-    their parts do not stand alone. Never raises: what cannot be understood is skipped.
+    `cd` and `export` are followed, and what is cloned first is taken for the project itself. Loops, conditions,
+    functions and here-documents are left out as a whole, since their parts do not stand alone. Never raises: what
+    cannot be understood is skipped.
     """
-    directory = ""
+    directory = cloned = ""
     env: dict[str, str] = {}
     depth = 0
     heredoc = ""
@@ -48,7 +49,10 @@ def split_script(script: str) -> Iterator[Line]:
             continue
         for part in split_chain(stripped):
             if match := re.match(r"^cd\s+(\S+)$", part):
-                directory = _join(directory, match[1].strip("'\""))
+                step = match[1].strip("'\"/")
+                directory = "" if not directory and step == cloned else _join(directory, match[1].strip("'\""))
+            elif part.startswith("git clone "):
+                cloned = cloned or _clone(part)
             elif match := _ASSIGNMENT.match(part):
                 env = {**env, match[1]: match[2].strip("'\"")}
             elif part and not _IGNORED.match(part):
@@ -114,6 +118,15 @@ def _logical_lines(script: str) -> Iterator[tuple[int, str]]:
         held = []
     if held:
         yield start, " ".join(held)
+
+
+def _clone(command: str) -> str:
+    """The directory that `git clone` makes; empty where it cannot be told."""
+    given = words(command)
+    url = next((index for index, word in enumerate(given) if re.search(r"[:/]", word)), len(given))
+    if url < len(given) - 1:
+        return given[-1].strip("/")
+    return re.sub(r".*[:/]|\.git$", "", given[url].rstrip("/")) if url < len(given) else ""
 
 
 def _join(directory: str, step: str) -> str:
