@@ -4,8 +4,10 @@ Goals of one list run in order in one container; what an earlier one leaves behi
 for somebody who uses the environment. Two runs never share a container.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 
 from autoinstall.agents.contract import Judge
 from autoinstall.controls import find_forgery, suspects
@@ -39,6 +41,14 @@ _PLAIN = Recipe()
 _DEFAULTS = Limits()
 
 
+class Offline(Value):
+    """Whether the targets match without a network; `ok` is None where a judge could not tell."""
+
+    ok: bool | None
+    results: tuple[GoalResult, ...] = ()
+    reason: str = ""
+
+
 class Verification(Value):
     """The verdict on an attempt.
 
@@ -48,6 +58,7 @@ class Verification(Value):
         failing_command, output_tail: of the first target that did not match; empty where all did.
         runs: results of the fresh containers, run by run.
         modified: tracked files that differ from the commit as policy allows.
+        offline: what the targets gave without a network; None where that was not tried.
     """
 
     outcome: Outcome
@@ -57,6 +68,7 @@ class Verification(Value):
     output_tail: str = ""
     runs: tuple[tuple[GoalResult, ...], ...] = ()
     modified: tuple[str, ...] = ()
+    offline: Offline | None = None
 
     @property
     def results(self) -> tuple[GoalResult, ...]:
@@ -67,14 +79,6 @@ class Verification(Value):
     @property
     def verified(self) -> bool:
         return self.outcome is Outcome.VERIFIED
-
-
-class Offline(Value):
-    """Whether the targets match without a network; `ok` is None where a judge could not tell."""
-
-    ok: bool | None
-    results: tuple[GoalResult, ...] = ()
-    reason: str = ""
 
 
 def check_live(sandbox: Sandbox, targets: Sequence[Goal], judge: Judge) -> tuple[GoalResult, ...]:
@@ -100,6 +104,7 @@ def verify(
     checkout: Checkout | None = None,
     report: SetupReport | None = None,
     changed: Collection[str] | None = None,
+    cut_off: bool = False,
     then: SandboxSpec | None = None,
 ) -> Verification:
     """Run the targets in fresh containers of the image, with nothing of the set-up mounted.
@@ -114,6 +119,8 @@ def verify(
         checkout: the pristine tree; None skips the tamper check, for an environment that passed it before.
         report: the installer's, whose declared mocks the tamper check knows.
         changed: what the image holds beyond the initial state (`SetupAttempt.changed`); goes with `checkout`.
+        cut_off: have the last of several runs without a network. Where all matches there, it is as good as the run that
+            it stands for; where not, that one is made too, and decides.
         then: what will be opened next if all goes well; prepared during the last run.
 
     Whoever calls this releases `owner`: of what was prepared, an early end leaves some that nobody opens.
@@ -123,12 +130,18 @@ def verify(
     """
     if checkout is not None and changed is None:
         raise ValueError("without the changed paths there is no tamper check")
+    fresh = partial(fresh_spec, image, recipe=recipe, limits=limits, owner=owner)
     names = [f"verify-{number}" for number in range(1, settings.verification.runs + 1)]
-    specs = [fresh_spec(image, name, recipe=recipe, limits=limits, owner=owner) for name in names]
-    control = fresh_spec(image, "control", recipe=recipe, limits=limits, owner=owner)
+    control = fresh("control")
     controlled = checkout is not None and settings.verification.control
-    runs: list[tuple[GoalResult, ...]] = []
-    integrity = IntegrityReport()
+    runs = _Runs(
+        provider=provider,
+        targets=targets,
+        judge=judge,
+        specs=tuple(map(fresh, names)),
+        without=fresh(OFFLINE) if cut_off and len(names) > 1 else None,
+        after=lambda first: control if controlled and suspects(first) else then,
+    )
 
     def examine(sandbox: Sandbox) -> IntegrityReport:
         if checkout is None:
@@ -144,41 +157,84 @@ def verify(
         )
 
     def examine_apart() -> IntegrityReport:
-        with provider.open(fresh_spec(image, "integrity", recipe=recipe, limits=limits, owner=owner)) as sandbox:
+        with provider.open(fresh("integrity")) as sandbox:
             return examine(sandbox)
 
     # It takes seconds, and can be done while the targets run elsewhere. Sidecars may be too large to have twice.
     apart = checkout is not None and not recipe.sidecars
     try:
-        with ThreadPoolExecutor(1) as beside:
-            examination = beside.submit(examine_apart) if apart else None
-            for spec in specs:
-                with provider.open(spec) as sandbox:
-                    if not apart and not runs:
-                        integrity = examine(sandbox)
-                        if integrity.tampered:
-                            return _tampered(integrity)
-                    following = specs[len(runs) + 1] if spec is not specs[-1] else then
-                    if spec is specs[-1] and controlled and runs and suspects(runs[0]):
-                        following = control
-                    if following is not None:
-                        provider.prepare(following)
-                    runs.append(tuple(run_goal(sandbox, goal, judge) for goal in targets))
-                if any(result.result.timed_out or result.result.out_of_memory for result in runs[-1]):
-                    break
-            if examination is not None:
+        if apart:
+            with ThreadPoolExecutor(1) as beside:
+                examination = beside.submit(examine_apart)
+                runs.make()
                 integrity = examination.result()
+        else:
+            integrity = runs.make(examine)
         if integrity.tampered:
             return _tampered(integrity)
-        verification = _verdict(runs).model_copy(update={"modified": integrity.modified})
+        verification = _verdict(runs.made).model_copy(update={"modified": integrity.modified, "offline": runs.offline})
         if checkout is None or not controlled or not verification.verified:
             return verification
         if then is not None:
             provider.prepare(then)
-        forgery = find_forgery(provider, control, checkout.path, runs[0])
+        forgery = find_forgery(provider, control, checkout.path, runs.made[0])
     except ServiceNotReady as error:
-        return _not_ready(error, runs)
+        return _not_ready(error, runs.made)
     return _tampered(integrity.model_copy(update={"tampered": (forgery,)})) if forgery else verification
+
+
+@dataclass
+class _Runs:
+    """The runs of the targets, one container each, as they are made.
+
+    Attributes:
+        specs: of the containers, in order.
+        without: of the one without a network that may stand for the last of several; None for none.
+        after: of the results of the first run, what is opened after the last.
+        offline: what came of the run without a network, where there was one.
+    """
+
+    provider: SandboxProvider
+    targets: Sequence[Goal]
+    judge: Judge
+    specs: tuple[SandboxSpec, ...]
+    without: SandboxSpec | None
+    after: Callable[[tuple[GoalResult, ...]], SandboxSpec | None]
+    made: list[tuple[GoalResult, ...]] = field(default_factory=list)
+    offline: Offline | None = None
+
+    def make(self, examine: Callable[[Sandbox], IntegrityReport] | None = None) -> IntegrityReport:
+        """Make them until one ends by time or memory, or `examine`, which sees the first container, finds tampering."""
+        integrity = IntegrityReport()
+        for number, spec in enumerate(self.specs, start=1):
+            with self.provider.open(spec) as sandbox:
+                if examine is not None and number == 1:
+                    integrity = examine(sandbox)
+                    if integrity.tampered:
+                        break
+                self._prepare(number)
+                self.made.append(tuple(run_goal(sandbox, goal, self.judge) for goal in self.targets))
+            if any(result.result.timed_out or result.result.out_of_memory for result in self.made[-1]):
+                break
+            if self.without is not None and number == len(self.specs) - 1 and self._matches_without(self.without):
+                break
+        return integrity
+
+    def _prepare(self, number: int) -> None:
+        if number == len(self.specs):
+            following = self.after(self.made[0] if self.made else ())
+        else:
+            following = self.without if number == len(self.specs) - 1 and self.without else self.specs[number]
+        if following is not None:
+            self.provider.prepare(following)
+
+    def _matches_without(self, spec: SandboxSpec) -> bool:
+        if not all(result.matches for run in self.made for result in run):
+            return False
+        self.offline = _run_offline(self.provider, spec, self.targets, self.judge, self.after(self.made[0]))
+        if self.offline.ok:
+            self.made.append(self.offline.results)
+        return bool(self.offline.ok)
 
 
 def fresh_spec(image: str, purpose: str, *, recipe: Recipe, limits: Limits = _DEFAULTS, owner: str = "") -> SandboxSpec:
@@ -234,8 +290,16 @@ def offline(
         Infrastructure: the sandbox failed; a service that does not come up is an answer instead.
     """
     spec = fresh_spec(image, OFFLINE, recipe=recipe, limits=limits, owner=owner)
+    return _run_offline(provider, spec, goals, judge)
+
+
+def _run_offline(
+    provider: SandboxProvider, spec: SandboxSpec, goals: Sequence[Goal], judge: Judge, then: SandboxSpec | None = None
+) -> Offline:
     try:
         with provider.open(spec) as sandbox:
+            if then is not None:
+                provider.prepare(then)
             results = tuple(run_goal(sandbox, goal, judge) for goal in goals)
     except ServiceNotReady as error:
         return Offline(ok=False, reason=redact(error.message))

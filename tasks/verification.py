@@ -37,6 +37,7 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
         checkout=ledger.known_checkout,
         report=attempt.report,
         changed=attempt.changed,
+        cut_off=ledger.settings.verification.offline,
         then=_fresh(ledger, attempt, following),
     )
     if not verification.verified:
@@ -46,7 +47,8 @@ def verify_attempt(ledger: Ledger, number: int, attempt: SetupAttempt) -> Verifi
 
 @task(name="quality", task_run_name="quality", **STAGE)
 def measure_quality(ledger: Ledger, attempt: SetupAttempt) -> Quality:
-    """Run the held-out goals once, and the targets without a network, as far as the settings say."""
+    """Run the held-out goals once, and the targets without a network, as far as the settings say and the verification
+    has not done it."""
     count_retry(ledger)
     if attempt.snapshot is None:
         raise ValueError("an attempt without an image has no quality")
@@ -58,11 +60,13 @@ def measure_quality(ledger: Ledger, attempt: SetupAttempt) -> Quality:
         "limits": ledger.spec.limits,
         "owner": ledger.run_id,
     }
-    then = _fresh(ledger, attempt, OFFLINE if settings.offline else None)
-    return Quality(
-        held_out=held_out(runtime.provider, goals=ledger.held_out, then=then, **shared) if settings.held_out else (),
-        offline_ok=offline(runtime.provider, goals=ledger.targets, **shared).ok if settings.offline else None,
-    )
+    known = ledger.verifications[attempt.number].offline
+    asked = settings.offline and known is None
+    then = _fresh(ledger, attempt, OFFLINE if asked else None)
+    held = held_out(runtime.provider, goals=ledger.held_out, then=then, **shared) if settings.held_out else ()
+    if asked:
+        known = offline(runtime.provider, goals=ledger.targets, **shared)
+    return Quality(held_out=held, offline_ok=known.ok if known is not None else None)
 
 
 def dockerfile_of(ledger: Ledger, attempt: SetupAttempt) -> str | None:
@@ -99,7 +103,7 @@ def _quality_purposes(ledger: Ledger) -> Iterator[str]:
     settings = ledger.settings.verification
     if settings.held_out and ledger.held_out:
         yield HELD_OUT
-    if settings.offline:
+    if settings.offline and settings.runs == 1:
         yield OFFLINE
 
 

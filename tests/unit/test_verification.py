@@ -241,6 +241,40 @@ def test_the_next_sandbox_is_prepared_while_one_runs() -> None:
     assert provider.prepared == []
 
 
+@pytest.mark.parametrize(
+    ("answers", "ok", "networks", "outcome"),
+    [
+        ({}, True, [True, False], Outcome.VERIFIED),
+        ({"offline": (1, "Network is unreachable")}, False, [True, False, True], Outcome.VERIFIED),
+        ({"offline": 1, "verify-2": 1}, None, [True, False, True], Outcome.FLAKY),
+        ({"verify-1": 1}, None, [True, True], Outcome.FLAKY),
+    ],
+)
+def test_the_last_run_may_be_without_a_network(
+    answers: dict[str, Answer], ok: bool | None, networks: list[bool], outcome: Outcome
+) -> None:
+    provider = ScriptedProvider(
+        {"pytest": lambda call: answers.get(call.sandbox.spec.purpose, "3 passed in 0.1s")},
+    )
+    settings = Settings(_env_file=None)
+    image = provider.ensure_base().digest
+    verification = verify(provider, image, Recipe(), (TEST,), RulesJudge(), settings=settings, cut_off=True)
+    assert verification.outcome is outcome
+    assert [sandbox.spec.network for sandbox in provider.opened] == networks
+    assert len(verification.runs) == 2
+    assert (verification.offline.ok if verification.offline and verification.verified else None) is ok
+
+
+def test_one_run_alone_has_a_network() -> None:
+    provider = ScriptedProvider({"pytest": "3 passed in 0.1s"})
+    settings = Settings(verification={"runs": 1}, _env_file=None)
+    image = provider.ensure_base().digest
+    verification = verify(provider, image, Recipe(), (TEST,), RulesJudge(), settings=settings, cut_off=True)
+    assert verification.verified
+    assert verification.offline is None
+    assert [sandbox.spec.network for sandbox in provider.opened] == [True]
+
+
 def test_no_goal_takes_long_in_the_baseline() -> None:
     seen = []
     provider = ScriptedProvider({"pytest": lambda call: seen.append(call.timeout) or "3 passed in 0.1s"})
