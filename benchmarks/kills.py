@@ -26,7 +26,7 @@ from tests.flows.scripted_night import slow_git
 ROOT = Path(__file__).resolve().parents[1]
 PORT = 4399
 API = f"http://127.0.0.1:{PORT}/api"
-STAGES = ("clone", "baseline", "attempt-1", "verify-2", "held-out", "publish")
+STAGES = ("clone", "baseline", "attempt-1", "offline", "held-out", "publish")
 PREFECT = (sys.executable, "-m", "prefect")
 
 
@@ -221,7 +221,7 @@ _FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 CASES = [
     *(("flow", stage) for stage in STAGES),
     ("worker", "baseline"),
-    ("worker", "verify-2"),
+    ("worker", "offline"),
     ("worker alone", "attempt-1"),
     ("server", "attempt-1"),
     ("cancel", "attempt-1"),

@@ -127,15 +127,15 @@ def night_of(client: SyncPrefectClient, place: Path) -> FlowRun:
     return max(mine, key=lambda run: run.created or datetime.now(UTC))
 
 
-@pytest.mark.parametrize("stage", ["baseline", "verify-2"])
+@pytest.mark.parametrize("stage", ["baseline", "offline"])
 def test_a_killed_night_is_completed_and_nothing_is_done_twice(
     client: SyncPrefectClient, make_night: Callable[[str], Night], stage: str
 ) -> None:
-    night = make_night("nothing" if stage == "verify-2" else stage)
+    night = make_night("nothing" if stage == "offline" else stage)
     night.start()
-    if stage == "verify-2":  # once one is done
+    if stage == "offline":  # once one is done
         night.wait_for(lambda: any(night.place.glob("data/environments/run-*")))
-        (night.place / "stop-at").write_text("verify-2")
+        (night.place / "stop-at").write_text("offline")
     night.wait_until_stopped()
     before = [row for row in night.rows() if row[0] == "verified"]
     night.kill()
