@@ -16,6 +16,7 @@ Reader = Callable[[Sequence[str]], list[TestCounts]]
 _PYTEST_LAST = re.compile(
     r"^(?:=+ )?(?P<items>(?:\d+ [a-z][a-z -]*?(?:, )?)+|no tests ran) in \d[\d.]* ?(?:s|seconds)(?: \(.*\))?(?: =+)?$"
 )
+_PYTEST_STARTS = re.compile(r"^=+ test session starts\b.* =+$")
 _PYTEST_ITEM = re.compile(r"(\d+) ([a-z][a-z -]*[a-z])")
 _PYTEST_WORDS = {
     "passed": "passed",
@@ -38,27 +39,36 @@ _PYTEST_PROGRESS = re.compile(r"^(?:\S+\.py )?(?P<marks>[.FEsxXR]+)\s+\[\s*\d+%\
 def read_pytest(lines: Sequence[str]) -> list[TestCounts]:
     """The last line of each session, with or without rulers; dots alone (`-qq`) where there is none.
 
-    Before pytest 6.2 a session that only listed tests ended as if there were none.
+    Sessions within another's, which tests of plugins run and a report of one of them shows, are not counted. Before pytest 6.2 a session that only listed tests ended as if there were none.
     """
-    found: list[TestCounts] = []
+    ended: list[tuple[int, TestCounts]] = []
     marks = ""
-    listed = 0
+    listed = depth = 0
+
+    def end(counts: TestCounts) -> None:
+        nonlocal depth
+        ended.append((depth, counts))
+        depth = max(0, depth - 1)
+
     for line in lines:
+        depth += bool(_PYTEST_STARTS.match(line))
         listed += bool(_PYTEST_LISTED.match(line))
         if match := _PYTEST_COLLECTED.match(line):
             count = int(match["some"] or match["all"] or 0)
-            found.append(TestCounts(runner="pytest --collect-only", passed=count, errors=int(match["errors"] or 0)))
+            end(TestCounts(runner="pytest --collect-only", passed=count, errors=int(match["errors"] or 0)))
         elif match := _PYTEST_LAST.match(line):
             items = {word: int(number) for number, word in _PYTEST_ITEM.findall(match["items"])}
             if match["items"] != "no tests ran" and not items.keys() & (_PYTEST_WORDS.keys() | _PYTEST_OTHER):
                 continue
             if match["items"] == "no tests ran" and listed:
-                found.append(TestCounts(runner="pytest --collect-only", passed=listed))
+                end(TestCounts(runner="pytest --collect-only", passed=listed))
             else:
-                found.append(_pytest_counts(items))
+                end(_pytest_counts(items))
             listed = 0
         elif match := _PYTEST_PROGRESS.match(line):
             marks += match["marks"]
+    # What is left open has crashed, and says nothing of what came after it.
+    found = [counts for level, counts in ended if level - depth <= 1]
     if not found and marks:
         items = {"passed": marks.count("."), "failed": marks.count("F"), "errors": marks.count("E")}
         found.append(_pytest_counts(items | {"skipped": marks.count("s") + marks.count("x")}))

@@ -5,6 +5,7 @@ import pytest
 
 from autoinstall.outputs.summaries import PLAIN, runner_table, summarise, total
 
+STARTS = "============================= test session starts =============================="
 PYTEST = """\
 ============================= test session starts ==============================
 platform linux -- Python 3.11.2, pytest-8.3.3, pluggy-1.5.0
@@ -241,6 +242,16 @@ Sum of execute time for each test: 0.5 sec.
     [
         (PYTEST, "pytest", 9, 1, 1, 1),
         ("....F\n1 failed, 4 passed in 1.02s", "pytest", 4, 1, 0, 0),
+        (
+            f"{STARTS}\n= FAILURES =\n{STARTS}\n== 3 failed in 0.1s ==\n== 1 failed, 9 passed in 2s ==",
+            "pytest",
+            9,
+            1,
+            0,
+            0,
+        ),
+        (f"{STARTS}\n== 3 passed in 0.1s ==\n{STARTS}\n== 1 failed in 2s ==", "pytest", 3, 1, 0, 0),
+        (f"{STARTS}\nFatal Python error: Aborted\n{STARTS}\n== 2 passed in 2s ==", "pytest", 2, 0, 0, 0),
         ("..s.                                                 [100%]", "pytest", 3, 0, 0, 1),
         ("====== 2 passed, 1 xfailed, 1 xpassed, 3 rerun in 62.01s (0:01:02) ======", "pytest", 3, 0, 0, 1),
         ("============ no tests ran in 0.01s ============", "pytest", 0, 0, 0, 0),
