@@ -39,7 +39,8 @@ _PYTEST_PROGRESS = re.compile(r"^(?:\S+\.py )?(?P<marks>[.FEsxXR]+)\s+\[\s*\d+%\
 def read_pytest(lines: Sequence[str]) -> list[TestCounts]:
     """The last line of each session, with or without rulers; dots alone (`-qq`) where there is none.
 
-    Sessions within another's, which tests of plugins run and a report of one of them shows, are not counted. Before pytest 6.2 a session that only listed tests ended as if there were none.
+    Sessions within another's, which tests of plugins run and a report of one of them shows, are not counted. Before
+    pytest 6.2 a session that only listed tests ended as if there were none.
     """
     ended: list[tuple[int, TestCounts]] = []
     marks = ""
