@@ -506,6 +506,12 @@ def test_tests_of_code_that_asks_models_call_them_unless_something_stands_in(
     assert suite.pass_rate == rate
 
 
+def test_a_file_of_a_whole_suites_size_comes_last(tmp_path: Path) -> None:
+    for name, tests in (("test_a.py", 400), ("test_b.py", 3), ("test_c.py", 30)):
+        (tmp_path / name).write_text("".join(f"def test_{number}(): pass\n" for number in range(tests)))
+    assert [file.path for file in suite_files(Tree(tmp_path), ())] == ["test_c.py", "test_b.py", "test_a.py"]
+
+
 def test_a_program_that_is_named_like_a_test_is_none(tmp_path: Path) -> None:
     program = "import argparse\n\ndef test_fetch(source):\n    assert source\n\nif __name__ == '__main__':\n    pass\n"
     for name, text in (("test_a.py", program), ("test_b.py", f"import unittest\n{program}")):

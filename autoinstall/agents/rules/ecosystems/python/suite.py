@@ -23,6 +23,7 @@ from autoinstall.values import Category, Evidence, Value
 LEAST_TESTS = 0.5
 """With fewer that pass a suite says little of its environment."""
 
+_SEVERAL_TESTS, _MANY_TESTS = 12, 120
 _MAX_FILES_READ = 400
 _TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_tests?|tests?)\.py$")
 _COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
@@ -190,7 +191,8 @@ def _adjusted(command: str, files: Sequence[TestFile], ini: dict[str, str]) -> s
 
 
 def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
-    """Test files, those that need nothing from outside (`own` packages aside) and hold several tests first."""
+    """Test files, those first that need nothing from outside (`own` packages aside) and hold several tests, but not so
+    many that they take as long as a suite."""
     found: list[TestFile] = []
     itself = frozenset(own)
     asks_models = _asks_models(tree)
@@ -207,7 +209,15 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
                     and bool(_REMOTE.search(text) or (asks_models and not _STANDS_IN.search(text))),
                 )
             )
-    return tuple(sorted(found, key=lambda file: (file.outside, -min(file.tests, 12), file.path.count("/"), file.path)))
+    return tuple(
+        sorted(
+            found,
+            key=lambda file: (
+                *(file.outside, file.tests > _MANY_TESTS),
+                *(-min(file.tests, _SEVERAL_TESTS), file.path.count("/"), file.path),
+            ),
+        )
+    )
 
 
 def _asks_models(tree: Tree) -> bool:
