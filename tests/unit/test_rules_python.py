@@ -506,6 +506,23 @@ def test_tests_of_code_that_asks_models_call_them_unless_something_stands_in(
     assert suite.pass_rate == rate
 
 
+@pytest.mark.parametrize(
+    ("runs", "installed"), [("pytest", True), ("tox -e py", False), ("A=1 hatch run test:cov", False)]
+)
+def test_what_ci_installs_beside_an_environment_of_its_own_is_not_the_tests(
+    tmp_path: Path, runs: str, installed: bool
+) -> None:
+    def command(text: str) -> EvidenceCommand:
+        where = Evidence(path=".github/workflows/a.yml", line=1, text=text)
+        return EvidenceCommand(
+            command=text, source=Source.CI, category=Category.OTHER, evidence=where, section=f"test: {text}"
+        )
+
+    findings = Findings(commands=(command("pip install redis==3.5.0"), command(runs)))
+    sources = Sources(context_of(tree_of(tmp_path, **{"setup.py": "", "a.py": ""}), findings=findings))
+    assert any("redis==3.5.0" in item.requirements for item in sources.sets) is installed
+
+
 def test_a_file_of_a_whole_suites_size_comes_last(tmp_path: Path) -> None:
     for name, tests in (("test_a.py", 400), ("test_b.py", 3), ("test_c.py", 30)):
         (tmp_path / name).write_text("".join(f"def test_{number}(): pass\n" for number in range(tests)))

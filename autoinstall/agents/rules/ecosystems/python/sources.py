@@ -148,7 +148,11 @@ class Sources:
                 )
 
     def _ci(self) -> Iterator[RequirementSet]:
+        """What CI installs beside the project; not in jobs whose tests run in an environment that a tool makes."""
+        apart = {_job(found) for found in self.context.findings.commands if _MAKES_ITS_OWN.search(found.command)}
         for found, arguments in self._ci_installs():
+            if _job(found) in apart:
+                continue
             parsed = parse_lines(install_lines(arguments), self.tree, found.working_directory, seen=set())
             names = [line for line in parsed.requirements if requirement_name(line) not in _NOISE]
             if names:
@@ -179,6 +183,11 @@ class Sources:
                 yield found, match["arguments"]
 
 
+def _job(command: EvidenceCommand) -> tuple[str, str]:
+    return command.evidence.path, command.section.partition(":")[0]
+
+
+_MAKES_ITS_OWN = re.compile(r"^(?:\w+=\S*\s+)*(?:python3? -m )?(?:hatch (?:run|test)|tox|nox)\b(?!.*--version)")
 _RUNNERS = frozenset(("pytest", "nose", "stestr", "testtools", "unittest2", "twisted", "django", "zope-testrunner"))
 
 _VARIANT = re.compile(
