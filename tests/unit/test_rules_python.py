@@ -32,6 +32,8 @@ from autoinstall.sandbox.scripted import ScriptedProvider
 from autoinstall.tree import Tree
 from autoinstall.values import Category, Evidence
 from tests.conftest import written
+from tests.unit.rules_contexts import context_of as rules_context
+from tests.unit.rules_contexts import goals_of
 
 
 def tree_of(root: Path, **files: str) -> Tree:
@@ -521,6 +523,17 @@ def test_what_ci_installs_beside_an_environment_of_its_own_is_not_the_tests(
     findings = Findings(commands=(command("pip install redis==3.5.0"), command(runs)))
     sources = Sources(context_of(tree_of(tmp_path, **{"setup.py": "", "a.py": ""}), findings=findings))
     assert any("redis==3.5.0" in item.requirements for item in sources.sets) is installed
+
+
+@pytest.mark.parametrize(("more", "goal"), [("", False), ("from unittest.mock import patch\n", True)])
+def test_a_suite_that_begins_with_downloads_is_no_goal(tmp_path: Path, more: str, goal: bool) -> None:
+    fetch = "lib.download_file('https://data.net/set/cube.tif', 'cube.tif')\n"
+    files = {"pyproject.toml": "[project]\nname = 'lib'\n[tool.pytest.ini_options]\n", "lib/__init__.py": ""}
+    tests = {"tests/test_cube.py": f"import lib\n{more}{fetch}def test_a(): pass\n"}
+    found = goals_of(PythonEcosystem(), rules_context(tmp_path, {**files, **tests}))
+    assert ("python -m pytest tests" in found or "python -m pytest" in found) is goal
+    assert any("--collect-only" in command for command in found)
+    assert ("python -m pytest tests/test_cube.py" in found) is goal
 
 
 def test_a_file_of_a_whole_suites_size_comes_last(tmp_path: Path) -> None:

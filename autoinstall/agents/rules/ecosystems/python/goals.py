@@ -36,6 +36,7 @@ _IMPORT = re.compile(
 )
 _PASSING = f"at least {MOST_TESTS:.0%} of the tests pass"
 _FILES = 5
+_MOSTLY = 0.6
 _SCRIPTS = 3
 _MODULES = 6
 
@@ -84,17 +85,9 @@ def _fillers(sources: Sources) -> Iterator[Candidate]:
 
 
 def _tests(suite: Suite) -> Iterator[Candidate]:
-    yield candidate(
-        suite.command,
-        f"Runs the whole test suite and prints a summary of it; at least {suite.pass_rate:.0%} of the tests pass.",
-        Category.TEST,
-        95,
-        suite.evidence,
-        exit_codes=(0, 1),
-        rate=suite.pass_rate,
-        key="python-test",
-        timeout=1800,
-    )
+    # Where most tests begin with a file that only others serve, the suite tells nothing of a set-up.
+    if suite.fetching <= _MOSTLY:
+        yield _whole(suite)
     if suite.runner == "pytest":
         yield candidate(
             f"{suite.command} --collect-only -q",
@@ -105,8 +98,8 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
         )
     if suite.runner not in ("pytest", "unittest"):
         return
-    near = [file for file in suite.files if not file.outside and "conftest" not in file.path][:_FILES]
-    for rank, file in enumerate(near):
+    near = [file for file in suite.files if not (file.outside or file.fetches) and "conftest" not in file.path]
+    for rank, file in enumerate(near[:_FILES]):
         yield candidate(
             suite.file_command(file.path),
             f"Runs the tests of {posixpath.basename(file.path)} and prints a summary of them; {_PASSING}.",
@@ -116,6 +109,20 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
             exit_codes=(0, 1),
             rate=MOST_TESTS,
         )
+
+
+def _whole(suite: Suite) -> Candidate:
+    return candidate(
+        suite.command,
+        f"Runs the whole test suite and prints a summary of it; at least {suite.pass_rate:.0%} of the tests pass.",
+        Category.TEST,
+        95,
+        suite.evidence,
+        exit_codes=(0, 1),
+        rate=suite.pass_rate,
+        key="python-test",
+        timeout=1800,
+    )
 
 
 def _usage(tree: Tree, project: PythonProject) -> Iterator[Candidate]:

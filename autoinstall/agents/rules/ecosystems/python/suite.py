@@ -48,6 +48,8 @@ _REMOTE = re.compile(
 )
 """What only somebody else's servers answer; services that a set-up can start are none of it."""
 
+_DOWNLOADS = re.compile(r"\b(?:\w*download\w*|urlretrieve|wget\.\w+|pooch\.\w+)\(")
+_FILE_OF_OTHERS = re.compile(r"['\"]https?://(?!localhost|127\.|example\.)\S+/\S+\.\w{1,8}['\"]")
 _RECORDED = re.compile(r"\b(?:responses|requests_mock|respx|httpretty|vcr|aioresponses|pook|betamax|httpserver)\b")
 _MODELS = re.compile(rf"(?m)^\s*(?:import|from)\s+(?:{_MODEL_CLIENTS}|ollama)\b")
 _STANDS_IN = re.compile(r"(?i)\b(?:\w*mock\w*|patch|monkeypatch|fake\w*|stub\w*)\b")
@@ -59,6 +61,7 @@ class TestFile(Value):
 
     Attributes:
         remote: that is something which no set-up can start.
+        fetches: it begins with a file of somebody else's server.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -67,6 +70,7 @@ class TestFile(Value):
     tests: int
     outside: bool
     remote: bool = False
+    fetches: bool = False
 
 
 class Suite(Value):
@@ -91,11 +95,19 @@ class Suite(Value):
     evidence: Evidence
 
     @property
+    def fetching(self) -> float:
+        """The part of the tests that begin with files of others' servers."""
+        return self._part([file for file in self.files if file.fetches])
+
+    @property
     def pass_rate(self) -> float:
         """The part of the tests to ask for: less where many call servers that nobody here can stand in for."""
+        remote = self._part([file for file in self.files if file.remote or file.fetches])
+        return max(LEAST_TESTS, round(MOST_TESTS * (1 - remote), 2))
+
+    def _part(self, files: Sequence[TestFile]) -> float:
         every = sum(file.tests for file in self.files)
-        remote = sum(file.tests for file in self.files if file.remote)
-        return max(LEAST_TESTS, round(MOST_TESTS * (1 - remote / every), 2)) if every else MOST_TESTS
+        return sum(file.tests for file in files) / every if every else 0.0
 
     def file_command(self, path: str) -> str:
         """Runs the tests of one file."""
@@ -207,6 +219,7 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
                     outside=_reaches_out(text, itself) or bool(_FAR.search(path)),
                     remote=not _RECORDED.search(text)
                     and bool(_REMOTE.search(text) or (asks_models and not _STANDS_IN.search(text))),
+                    fetches=_fetches(text),
                 )
             )
     return tuple(
@@ -224,6 +237,11 @@ def _asks_models(tree: Tree) -> bool:
     """Whether the project's own code asks models, which tests that put nothing in their place then do as well."""
     code = (path for path in tree.files if path.endswith(".py") and not _TEST_NAME.search(path))
     return any(_MODELS.search(tree.read(path)) for path in islice(code, _MAX_FILES_READ))
+
+
+def _fetches(text: str) -> bool:
+    replaced = _RECORDED.search(text) or _STANDS_IN.search(text)
+    return bool(_DOWNLOADS.search(text) and _FILE_OF_OTHERS.search(text) and not replaced)
 
 
 def _is_program(text: str) -> bool:
