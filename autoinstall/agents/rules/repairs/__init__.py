@@ -4,6 +4,7 @@ from autoinstall.agents.rules.contract import Repairer
 from autoinstall.agents.rules.repairs.apt import AptRepairer
 from autoinstall.agents.rules.repairs.environment import EnvironmentRepairer
 from autoinstall.agents.rules.repairs.generic import GenericRepairer
+from autoinstall.agents.rules.repairs.migrations import MigrationRepairer
 from autoinstall.agents.rules.repairs.mocks import MockRepairer
 from autoinstall.agents.rules.repairs.modules import ModuleRepairer
 from autoinstall.agents.rules.repairs.node import NodeRepairer
@@ -25,6 +26,7 @@ def all_repairers() -> tuple[Repairer, ...]:
         GenericRepairer("scripting_symptoms"),
         AptRepairer(),
         ServiceRepairer(),
+        MigrationRepairer(),
         MockRepairer(),
         EnvironmentRepairer(),
         GenericRepairer(),
