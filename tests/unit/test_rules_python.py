@@ -536,6 +536,23 @@ def test_a_suite_that_begins_with_downloads_is_no_goal(tmp_path: Path, more: str
     assert ("python -m pytest tests/test_cube.py" in found) is goal
 
 
+@pytest.mark.parametrize(
+    ("path", "more", "installable"),
+    [
+        ("app/main.py", "", False),
+        ("my_app/main.py", "", True),
+        ("src/my_app/main.py", "", True),
+        ("my_app.py", "", True),
+        ("app/main.py", "packages = [{ include = 'app' }]\n", True),
+    ],
+)
+def test_a_poetry_project_without_its_package_is_not_installed(
+    tmp_path: Path, path: str, more: str, installable: bool
+) -> None:
+    manifest = f"[tool.poetry]\nname = 'my-app'\n{more}[build-system]\nbuild-backend = 'poetry.core.masonry.api'\n"
+    assert read_project(tree_of(tmp_path, **{"pyproject.toml": manifest, path: ""}), "").installable is installable
+
+
 def test_a_file_of_a_whole_suites_size_comes_last(tmp_path: Path) -> None:
     for name, tests in (("test_a.py", 400), ("test_b.py", 3), ("test_c.py", 30)):
         (tmp_path / name).write_text("".join(f"def test_{number}(): pass\n" for number in range(tests)))

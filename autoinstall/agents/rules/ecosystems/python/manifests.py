@@ -199,11 +199,21 @@ class _Reader:
             return False
         if mapping(tool.get("pdm")).get("distribution") is False:
             return False
+        if "poetry" in str(build.get("build-backend")) and not self._poetry_finds_package(project, poetry):
+            return False
         if self.has_script:
             return True
         return bool(build) and bool(
             project or poetry or tool.get("flit") or options or self.cfg.has_section("metadata")
         )
+
+    def _poetry_finds_package(self, project: Mapping[str, Any], poetry: Mapping[str, Any]) -> bool:
+        """Whether there is what Poetry would put into a wheel; applications often use it for what they need alone."""
+        if poetry.get("packages"):
+            return True
+        name = canonicalize_name(str(poetry.get("name") or project.get("name") or "")).replace("-", "_")
+        places = [self._path(place) for place in (name, f"src/{name}")]
+        return any(self.tree.has_directory(place) or self.tree.has(f"{place}.py") for place in places)
 
     def _build_requires(self, build: Mapping[str, Any]) -> list[str]:
         lines = [*strings(build.get("requires")), *strings(self.script.get("setup_requires"))]
