@@ -394,7 +394,7 @@ class TestInstaller:
         ("npm ci", True),
         ("npm install --ignore-scripts", True),
         ("pip install -r requirements.txt", True),
-        ("poetry install", True),
+        ("poetry install", False),
         ("npm install --save thing", False),
         ("pip install thing", False),
     ],

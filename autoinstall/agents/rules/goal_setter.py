@@ -43,6 +43,9 @@ _LOCAL_SETUP = re.compile(
 )
 """Set-up of the project itself, as against commands that install it, or something else, for its users."""
 
+_OTHER_ENVIRONMENT = re.compile(r"^(?:python3? -m )?(?:poetry|pipenv|pdm|hatch|rye|conda|mamba)\b")
+"""Tools that would make an environment of their own, beside the one that was set up."""
+
 _TARGET = r"^(?:make|just|task|invoke|inv|rake)\s+"
 _WHOLESALE = re.compile(rf"{_TARGET}(?:all|ci|verify|everything|world|pre-?commit|pre-?push)\b")
 _NO_GOAL = re.compile(
@@ -170,7 +173,8 @@ def _of_evidence(context: Context, covered: Set[Category]) -> Iterator[Candidate
             or re.search(r"[$*|]|\bapt(?:-get)?\b|--version\b|\b(?:clean|depend|uninstall)\b", text)
         ):
             continue
-        if command.category is Category.SETUP and not _LOCAL_SETUP.search(text):
+        is_local = _LOCAL_SETUP.search(text) and not _OTHER_ENVIRONMENT.search(text)
+        if command.category is Category.SETUP and not is_local:
             continue
         weight = _WHOLESALE_WEIGHT if _WHOLESALE.search(text) else _SOURCE_WEIGHT[command.source]
         yield Candidate(goal=_goal(command), weight=0 if command.category in covered else weight)
