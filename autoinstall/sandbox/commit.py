@@ -16,7 +16,7 @@ from autoinstall.sandbox.labels import SNAPSHOT
 if TYPE_CHECKING:
     from docker.api.client import APIClient
 
-_ADOPT_SECONDS = 600.0
+_ADOPT_SECONDS = 1800.0
 _SPECIAL = frozenset('\n\r"\\$')
 """What an instruction cannot carry to every engine: line breaks, and what Podman 4 would keep the backslash of."""
 

@@ -14,10 +14,12 @@ from tests.unit.rules_contexts import context_of
 SAID = 'asyncpg.exceptions.UndefinedTableError: relation "users" does not exist'
 
 
-def commands(context: Context, output: str = SAID) -> list[str]:
+def commands(context: Context, output: str = SAID, known: dict[str, str] | None = None) -> list[str]:
     provider = ScriptedProvider()
     failure = CommandResult(command="pytest", exit_code=1, output=output)
     with provider.open(SandboxSpec(image=provider.ensure_base().digest)) as sandbox:
+        for name, value in (known or {}).items():
+            sandbox.set_env(name, value)
         found = MigrationRepairer().repairs(context, failure, sandbox)
     return [command for repair in found for command in repair.commands]
 
@@ -46,6 +48,13 @@ def test_the_command_that_the_project_names_comes_first(tmp_path: Path) -> None:
     )
     context = context.model_copy(update={"findings": Findings(commands=(named,))})
     assert commands(context) == ["alembic -c alembic.ini upgrade heads", "alembic upgrade head"]
+
+
+def test_it_has_the_variables_of_samples(tmp_path: Path) -> None:
+    context = context_of(tmp_path, {"alembic.ini": "", ".env.example": "SECRET_KEY=so secret\nDATABASE_URL=x\n"})
+    assert commands(context, known={"DATABASE_URL": "y"}) == [
+        "env 'SECRET_KEY=so secret' bash -c 'alembic upgrade head'"
+    ]
 
 
 @pytest.mark.parametrize(

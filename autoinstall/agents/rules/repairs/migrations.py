@@ -3,12 +3,13 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from autoinstall.agents.rules.contract import Context, Repair
 from autoinstall.agents.rules.evidence.classify import unwrap
 from autoinstall.agents.rules.knowledge import load
+from autoinstall.agents.rules.repairs.environment import sample_values
 from autoinstall.sandbox.contract import Sandbox
 from autoinstall.values import CommandResult, Value
 
@@ -41,7 +42,6 @@ class MigrationRepairer:
     name = "migrations"
 
     def repairs(self, context: Context, failure: CommandResult, sandbox: Sandbox) -> Sequence[Repair]:
-        del sandbox
         said = next((match for words in migration_table().missing if (match := words.search(failure.output))), None)
         if said is None:
             return []
@@ -52,19 +52,28 @@ class MigrationRepairer:
                 commands=(command,),
                 lesson=f"needs its tables made: {command}",
             )
-            for command in dict.fromkeys(_commands(context))
+            for command in dict.fromkeys(_commands(context, sandbox.recipe.env))
         ]
 
 
-def _commands(context: Context) -> Iterator[str]:
+def _commands(context: Context, known: Mapping[str, str]) -> Iterator[str]:
+    sample = {**sample_values(context.tree), **context.findings.env}
     for tool in migration_table().tools:
         named = [found for found in context.findings.commands if tool.pattern.search(unwrap(found.command))]
         for found in named:
             if "$" not in found.command and "docker" not in found.command:
-                yield _inside(found.working_directory, unwrap(found.command))
+                yield _with({**sample, **found.env}, known, _inside(found.working_directory, unwrap(found.command)))
     for tool in migration_table().tools:
         for path in sorted(context.tree.match(tool.file) if tool.file else (), key=lambda path: path.count("/"))[:1]:
-            yield _inside(posixpath.dirname(path) if tool.file.startswith("**/") else "", tool.command)
+            directory = posixpath.dirname(path) if tool.file.startswith("**/") else ""
+            yield _with(sample, known, _inside(directory, tool.command))
+
+
+def _with(sample: Mapping[str, str], known: Mapping[str, str], command: str) -> str:
+    """The command with the variables that samples and CI have and the environment lacks: unlike the tests, it is run as
+    in production."""
+    more = [f"{name}={value}" for name, value in sample.items() if name not in known]
+    return f"{shlex.join(['env', *more])} bash -c {shlex.quote(command)}" if more else command
 
 
 def _inside(directory: str, command: str) -> str:
