@@ -553,6 +553,19 @@ def test_a_poetry_project_without_its_package_is_not_installed(
     assert read_project(tree_of(tmp_path, **{"pyproject.toml": manifest, path: ""}), "").installable is installable
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_tests_of_a_submodule_that_is_not_there_are_left_out(tmp_path: Path, there: bool) -> None:
+    files = {
+        ".gitmodules": '[submodule "cases"]\n\tpath = tests/toml-cases\n\turl = https://a.net/b\n',
+        "tests/test_cases.py": "import pytest\nROOT = 'toml-cases/list'\ndef test_a(): pass\n",
+        "tests/test_api.py": "def test_b(): pass\n",
+        **({"tests/toml-cases/list": ""} if there else {}),
+    }
+    suite = find_suite(context_of(tree_of(tmp_path, **files)), ())
+    assert suite is not None
+    assert ("--ignore=tests/test_cases.py" in suite.command) is not there
+
+
 def test_a_file_of_a_whole_suites_size_comes_last(tmp_path: Path) -> None:
     for name, tests in (("test_a.py", 400), ("test_b.py", 3), ("test_c.py", 30)):
         (tmp_path / name).write_text("".join(f"def test_{number}(): pass\n" for number in range(tests)))

@@ -62,6 +62,7 @@ class TestFile(Value):
     Attributes:
         remote: that is something which no set-up can start.
         fetches: it begins with a file of somebody else's server.
+        lacks: it names a submodule that the checkout does not have.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -71,6 +72,12 @@ class TestFile(Value):
     outside: bool
     remote: bool = False
     fetches: bool = False
+    lacks: bool = False
+
+    @property
+    def near(self) -> bool:
+        """Whether it needs nothing but the code."""
+        return not (self.outside or self.fetches or self.lacks)
 
 
 class Suite(Value):
@@ -183,7 +190,8 @@ def find_suite(context: Context, environments: Iterable[TestEnvironment], own: I
 
 def _adjusted(command: str, files: Sequence[TestFile], ini: dict[str, str]) -> str:
     """The command with patterns for test files that pytest would pass over, where most are such, and without the
-    directories whose names say that their tests need more than the code, where the command does not name them itself.
+    directories whose names say that their tests need more than the code, where the command does not name them itself,
+    nor the files that cannot even be collected.
     """
     others = [file for file in files if not _COLLECTED.search(file.path)]
     if " -o " not in command and "python_files" not in ini and len(others) * 2 > len(files):
@@ -191,7 +199,7 @@ def _adjusted(command: str, files: Sequence[TestFile], ini: dict[str, str]) -> s
     near = any(not _FAR.search(file.path) for file in files)
     if not near or " && " in command:
         return command
-    far: list[str] = []
+    far = [file.path for file in files if file.lacks]
     for file in files:
         match = _FAR.search(file.path)
         end = file.path.find("/", match.end()) if match else -1
@@ -208,6 +216,7 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
     found: list[TestFile] = []
     itself = frozenset(own)
     asks_models = _asks_models(tree)
+    absent = _absent_submodules(tree)
     for path in [path for path in tree.files if _TEST_NAME.search(path)][:_MAX_FILES_READ]:
         text = tree.read(path)
         tests = len(_TEST_DEF.findall(text))
@@ -220,13 +229,14 @@ def test_files(tree: Tree, own: Iterable[str]) -> tuple[TestFile, ...]:
                     remote=not _RECORDED.search(text)
                     and bool(_REMOTE.search(text) or (asks_models and not _STANDS_IN.search(text))),
                     fetches=_fetches(text),
+                    lacks=any(re.search(rf"\b{re.escape(name)}\b", text) for name in absent),
                 )
             )
     return tuple(
         sorted(
             found,
             key=lambda file: (
-                *(file.outside, file.tests > _MANY_TESTS),
+                *(file.outside or file.lacks, file.tests > _MANY_TESTS),
                 *(-min(file.tests, _SEVERAL_TESTS), file.path.count("/"), file.path),
             ),
         )
@@ -237,6 +247,12 @@ def _asks_models(tree: Tree) -> bool:
     """Whether the project's own code asks models, which tests that put nothing in their place then do as well."""
     code = (path for path in tree.files if path.endswith(".py") and not _TEST_NAME.search(path))
     return any(_MODELS.search(tree.read(path)) for path in islice(code, _MAX_FILES_READ))
+
+
+def _absent_submodules(tree: Tree) -> tuple[str, ...]:
+    """Names of the directories of submodules that could not be had."""
+    paths = re.findall(r"(?m)^\s*path\s*=\s*(\S+)\s*$", tree.read(".gitmodules"))
+    return tuple(posixpath.basename(path) for path in paths if not tree.has_directory(path))
 
 
 def _fetches(text: str) -> bool:
