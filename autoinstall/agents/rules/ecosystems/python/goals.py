@@ -98,9 +98,7 @@ def _tests(suite: Suite) -> Iterator[Candidate]:
         )
     if suite.runner not in ("pytest", "unittest"):
         return
-    near = [
-        file for file in suite.files if not (file.outside or file.fetches or file.lacks) and "conftest" not in file.path
-    ]
+    near = [file for file in suite.files if file.near and "conftest" not in file.path]
     for rank, file in enumerate(near[:_FILES]):
         yield candidate(
             suite.file_command(file.path),
