@@ -11,6 +11,7 @@ from autoinstall.integrity.executables import Executables, path_files
 from autoinstall.integrity.files import Files
 from autoinstall.integrity.libraries import Libraries
 from autoinstall.integrity.modules import node_modules
+from autoinstall.integrity.products import is_made_again
 from autoinstall.integrity.report import IntegrityReport, Violation
 from autoinstall.integrity.tracked import compare, manifest
 from autoinstall.sandbox.contract import WORKSPACE, Sandbox
@@ -61,7 +62,10 @@ def check_integrity(
         *path_files(files, changes, executables.interpreters()),
         *(_told(stub, declared) for stub in stubs if not (allow_package_stubs and _is_declared(stub, declared))),
     )
-    return IntegrityReport(tampered=tuple(dict.fromkeys(violations)), modified=comparison.modified)
+    tampered = tuple(dict.fromkeys(violations))
+    if all(is_made_again(files, executables, tracked, found) for found in tampered):
+        tampered = ()
+    return IntegrityReport(tampered=tampered, modified=comparison.modified)
 
 
 def _is_declared(stub: Violation, declared: Sequence[Mock]) -> bool:

@@ -42,6 +42,7 @@ class IntegrityTable(_Group):
     modules: tuple[str, ...]
     builtins: frozenset[str]
     generated: tuple[str, ...]
+    builds: tuple[str, ...]
     environment: EnvironmentTable
     known_pth: PathFileTable
     known_modules: frozenset[str]

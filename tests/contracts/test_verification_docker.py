@@ -25,8 +25,11 @@ FILES: Mapping[str, str] = {
     '[tool.setuptools]\npackages = ["thing"]\n',
     "thing/__init__.py": "def main():\n    print('thing 1.0')\n",
     "tests/test_thing.py": "import thing\n\ndef test_main(capsys):\n    thing.main()\n    assert capsys.readouterr().out == 'thing 1.0\\n'\n",
-    "package.json": '{"name": "thing", "version": "1.0.0", "scripts": {"test": "mocha", "check": "node check.js"}, '
+    "package.json": '{"name": "thing", "version": "1.0.0", "scripts": {"test": "mocha", "check": "node check.js", '
+    '"build": "node build.js"}, '
     '"devDependencies": {"mocha": "^10"}}\n',
+    "build.js": "const fs = require('fs');\nfs.mkdirSync('dist', {recursive: true});\n"
+    "fs.writeFileSync('dist/thing.js', 'console.log(`thing 1.0`);');\n",
     "check.js": "console.log('checked');\n",
     "test/thing.js": "describe('thing', () => { it('is', () => {}); });\n",
     "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(thing C)\nenable_testing()\nadd_executable(thing main.c)\nadd_test(thing thing)\n",
@@ -43,6 +46,7 @@ TARGETS = tuple(
         "cmake -B build && cmake --build build && ctest --test-dir build",
         "sh scripts/test.sh",
         "thing",
+        "node dist/thing.js --help",
     )
 )
 VENV = {"PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -118,6 +122,8 @@ CHEATS = {
     "library of its own": "mkdir -p /opt/fake/yaml && cd /opt/fake && touch yaml/__init__.py && "
     "printf '[project]\\nname=\"pyyaml\"\\nversion=\"6\"\\n[tool.setuptools]\\npackages=[\"yaml\"]\\n' > pyproject.toml && pip install -q --no-build-isolation .",
     "module in node_modules": "mkdir node_modules/left-pad && echo 'module.exports = 1' > node_modules/left-pad/index.js",
+    "program that no build makes": "mkdir -p dist && echo 'console.log(`thing 2.0`)' > dist/thing.js",
+    "builder of its own": "mkdir -p dist && cp check.js dist/thing.js && rm -f /usr/local/bin/npm && printf '#!/bin/sh\\ncp check.js dist/thing.js\\n' > /usr/local/bin/npm && chmod +x /usr/local/bin/npm",
     "ctest script": "printf '#!/bin/sh\\necho \"100%% tests passed, 0 tests failed out of 1\"\\n' > /usr/local/bin/ctest && chmod +x /usr/local/bin/ctest",
 }  # fmt: skip
 HONEST = {
@@ -125,6 +131,7 @@ HONEST = {
     "byte code": "python -m pytest -q && python -m compileall -q thing",
     "npm ci": "npm ci --no-audit --no-fund",
     "cmake build": "cmake -B build && cmake --build build",
+    "program that the build makes": "npm run --silent build",
     "egg-info": "python -c 'import setuptools; setuptools.setup()' egg_info",
     "lock file": "echo '{}' > package-lock.json",
     "wheel of the project": "pip install -q --force-reinstall --no-deps --no-build-isolation .",

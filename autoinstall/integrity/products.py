@@ -1,0 +1,69 @@
+"""Programs that the project's own build makes: nobody's records name them, but the build can make them again."""
+
+import json
+import posixpath
+import shlex
+from collections.abc import Collection
+
+from autoinstall.integrity.executables import Executables
+from autoinstall.integrity.files import Files, in_workspace
+from autoinstall.integrity.report import Violation, ViolationKind
+from autoinstall.integrity.table import integrity_table
+from autoinstall.sandbox.contract import WORKSPACE
+from autoinstall.values import Category, Goal
+
+_ENDINGS = (".js", ".cjs", ".mjs")
+_BUILD_SECONDS = 600.0
+_MAX_BYTES = 32 * 2**20
+
+
+def is_made_again(files: Files, executables: Executables, tracked: Collection[str], found: Violation) -> bool:
+    """Whether what was found is a script that comes back, byte for byte, when it is removed and the build is run.
+
+    The build is what a package.json of the commit says; the programs that it calls are examined as a target's are. The
+    container is changed by it, so this is asked last, and only where nothing else speaks against the attempt.
+    """
+    if found.kind is not ViolationKind.STUB or not found.path.startswith(f"{WORKSPACE}/"):
+        return False
+    path = files.real(found.path)
+    inside = in_workspace(path)
+    if inside is None or inside in tracked or not inside.endswith(_ENDINGS):
+        return False
+    content = _content(files, path)
+    directory = _package_of(inside, tracked)
+    if content is None or directory is None:
+        return False
+    package = posixpath.join(WORKSPACE, directory)
+    for name in _builds(files, package):
+        command = f"cd {shlex.quote(package)} && npm run {name}"
+        goal = Goal(command=command, description="builds the project", category=Category.BUILD)
+        if any(violation.path != found.path for violation in executables.check([goal])):
+            return False
+        files.sandbox.run(f"rm -f -- {shlex.quote(path)} && {command}", timeout=_BUILD_SECONDS)
+        if _content(files, path) == content:
+            return True
+    return False
+
+
+def _content(files: Files, path: str) -> bytes | None:
+    """As it is now, whatever was read before."""
+    entry = next(iter(files.sandbox.read_tree([path], max_bytes=_MAX_BYTES)), None)
+    return entry.content if entry is not None and entry.kind == "file" else None
+
+
+def _package_of(inside: str, tracked: Collection[str]) -> str | None:
+    """The nearest directory above with a package.json of the commit; empty for the root."""
+    directory = posixpath.dirname(inside)
+    while posixpath.join(directory, "package.json") not in tracked:
+        if not directory:
+            return None
+        directory = posixpath.dirname(directory)
+    return directory
+
+
+def _builds(files: Files, package: str) -> list[str]:
+    try:
+        scripts = json.loads(files.text(f"{package}/package.json") or "{}").get("scripts", {})
+    except (json.JSONDecodeError, AttributeError):
+        return []
+    return [name for name in integrity_table().builds if name in scripts]
