@@ -11,7 +11,7 @@ from autoinstall.integrity.executables import Executables, path_files
 from autoinstall.integrity.files import Files
 from autoinstall.integrity.libraries import Libraries
 from autoinstall.integrity.modules import node_modules
-from autoinstall.integrity.products import is_made_again
+from autoinstall.integrity.products import is_made_again, may_be_made
 from autoinstall.integrity.report import IntegrityReport, Violation
 from autoinstall.integrity.tracked import compare, manifest
 from autoinstall.sandbox.contract import WORKSPACE, Sandbox
@@ -63,7 +63,8 @@ def check_integrity(
         *(_told(stub, declared) for stub in stubs if not (allow_package_stubs and _is_declared(stub, declared))),
     )
     tampered = tuple(dict.fromkeys(violations))
-    if all(is_made_again(files, executables, tracked, found) for found in tampered):
+    made = all(may_be_made(files, tracked, found) for found in tampered)
+    if made and all(is_made_again(files, executables, tracked, found) for found in tampered):
         tampered = ()
     return IntegrityReport(tampered=tampered, modified=comparison.modified)
 

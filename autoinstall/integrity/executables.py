@@ -107,11 +107,7 @@ class Executables:
             yield found
 
     def _npm_lines(self, name: str, directory: str) -> Iterable[str]:
-        text = self.files.text(posixpath.normpath(posixpath.join(WORKSPACE, directory, "package.json")))
-        try:
-            scripts = json.loads(text or "{}").get("scripts", {})
-        except (json.JSONDecodeError, AttributeError):
-            return ()
+        scripts = npm_scripts(self.files, posixpath.normpath(posixpath.join(WORKSPACE, directory)))
         return [str(scripts[key]) for key in (f"pre{name}", name, f"post{name}") if key in scripts]
 
     def _is_listed(self, path: str) -> bool:
@@ -154,6 +150,15 @@ class Executables:
     @staticmethod
     def _directory(part: str) -> str:
         return posixpath.normpath(posixpath.join(WORKSPACE, part))
+
+
+def npm_scripts(files: Files, package: str) -> dict[str, object]:
+    """The scripts of a directory's package.json; none where it cannot be read."""
+    try:
+        scripts = json.loads(files.text(f"{package}/package.json") or "{}").get("scripts", {})
+    except (json.JSONDecodeError, AttributeError):
+        return {}
+    return scripts if isinstance(scripts, dict) else {}
 
 
 def path_files(files: Files, changes: Changes, prefixes: Sequence[str]) -> Iterator[Violation]:

@@ -1,11 +1,10 @@
 """Programs that the project's own build makes: nobody's records name them, but the build can make them again."""
 
-import json
 import posixpath
 import shlex
 from collections.abc import Collection
 
-from autoinstall.integrity.executables import Executables
+from autoinstall.integrity.executables import Executables, npm_scripts
 from autoinstall.integrity.files import Files, in_workspace
 from autoinstall.integrity.report import Violation, ViolationKind
 from autoinstall.integrity.table import integrity_table
@@ -17,24 +16,28 @@ _BUILD_SECONDS = 600.0
 _MAX_BYTES = 32 * 2**20
 
 
+def may_be_made(files: Files, tracked: Collection[str], found: Violation) -> bool:
+    """Whether what was found is a script where a build of the commit may have put it. Costs no run."""
+    if found.kind is not ViolationKind.STUB or not found.path.startswith(f"{WORKSPACE}/"):
+        return False
+    inside = in_workspace(files.real(found.path))
+    return inside is not None and inside not in tracked and inside.endswith(_ENDINGS)
+
+
 def is_made_again(files: Files, executables: Executables, tracked: Collection[str], found: Violation) -> bool:
-    """Whether what was found is a script that comes back, byte for byte, when it is removed and the build is run.
+    """Whether a script that `may_be_made` comes back, byte for byte, when it is removed and the build is run.
 
     The build is what a package.json of the commit says; the programs that it calls are examined as a target's are. The
     container is changed by it, so this is asked last, and only where nothing else speaks against the attempt.
     """
-    if found.kind is not ViolationKind.STUB or not found.path.startswith(f"{WORKSPACE}/"):
-        return False
     path = files.real(found.path)
-    inside = in_workspace(path)
-    if inside is None or inside in tracked or not inside.endswith(_ENDINGS):
-        return False
     content = _content(files, path)
-    directory = _package_of(inside, tracked)
+    directory = _package_of(path.removeprefix(f"{WORKSPACE}/"), tracked)
     if content is None or directory is None:
         return False
     package = posixpath.join(WORKSPACE, directory)
-    for name in _builds(files, package):
+    scripts = npm_scripts(files, package)
+    for name in [name for name in integrity_table().builds if name in scripts]:
         command = f"cd {shlex.quote(package)} && npm run {name}"
         goal = Goal(command=command, description="builds the project", category=Category.BUILD)
         if any(violation.path != found.path for violation in executables.check([goal])):
@@ -59,11 +62,3 @@ def _package_of(inside: str, tracked: Collection[str]) -> str | None:
             return None
         directory = posixpath.dirname(directory)
     return directory
-
-
-def _builds(files: Files, package: str) -> list[str]:
-    try:
-        scripts = json.loads(files.text(f"{package}/package.json") or "{}").get("scripts", {})
-    except (json.JSONDecodeError, AttributeError):
-        return []
-    return [name for name in integrity_table().builds if name in scripts]

@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 
 from autoinstall.commands import parse
 from autoinstall.rebuild.steps import Ran, Set, Started, Step, Wrote
+from autoinstall.sandbox.commit import quoted
 from autoinstall.sandbox.contract import STATE_DIR, WORKSPACE
 from autoinstall.sandbox.exec import script
 from autoinstall.sandbox.pass_through import constant_env
@@ -223,11 +224,7 @@ def _line(command: str) -> str:
 
 
 def _env(variables: Mapping[str, str]) -> str:
-    return "ENV " + " ".join(f"{name}={_quoted(value)}" for name, value in variables.items())
-
-
-def _quoted(text: str) -> str:
-    return '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'
+    return "ENV " + " ".join(f"{name}={quoted(value)}" for name, value in variables.items())
 
 
 def instructions(text: str) -> tuple[Instruction, ...]:

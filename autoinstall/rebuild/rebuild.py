@@ -9,7 +9,7 @@ from autoinstall.rebuild.dockerfile import Word, instructions, variables_of
 from autoinstall.redaction import redact
 from autoinstall.sandbox.contract import Sandbox, SandboxProvider, SandboxSpec, Snapshot
 from autoinstall.values import Goal, Limits, Service, Value, Verdict
-from autoinstall.verification import fresh_spec, run_goal
+from autoinstall.verification import check_live, fresh_spec
 
 PURPOSE = "rebuild"
 
@@ -87,9 +87,8 @@ def _follow(sandbox: Sandbox, dockerfile: str, seconds: float) -> str:
 
 
 def _judged(sandbox: Sandbox, goals: Sequence[Goal], judge: Judge) -> Rebuilt:
-    for goal in goals:
-        result = run_goal(sandbox, goal, judge)
-        if not result.matches:
-            ok = None if result.judgement.verdict is Verdict.UNKNOWN else False
-            return Rebuilt(ok=ok, reason=redact(f"{goal.command}: {result.judgement.reason}"))
-    return Rebuilt(ok=True)
+    failed = next((result for result in check_live(sandbox, goals, judge) if not result.matches), None)
+    if failed is None:
+        return Rebuilt(ok=True)
+    ok = None if failed.judgement.verdict is Verdict.UNKNOWN else False
+    return Rebuilt(ok=ok, reason=redact(f"{failed.goal.command}: {failed.judgement.reason}"))

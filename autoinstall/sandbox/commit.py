@@ -47,8 +47,8 @@ def commit(
         f"CMD {json.dumps(list(command))}",
         f"WORKDIR {WORKSPACE}",
         "USER root",
-        *(f"LABEL {_quote(name)}={_quote(value)}" for name, value in {**labels, SNAPSHOT: snapshot}.items()),
-        *(f"ENV {name}={_quote(value)}" for name, value in (env or {}).items() if not _SPECIAL & set(value)),
+        *(f"LABEL {quoted(name)}={quoted(value)}" for name, value in {**labels, SNAPSHOT: snapshot}.items()),
+        *(f"ENV {name}={quoted(value)}" for name, value in (env or {}).items() if not _SPECIAL & set(value)),
     ]
     # Docker takes any value from here. Podman does not look at it, so that there only the env file has these.
     conf = {"Env": [f"{name}={value}" for name, value in (env or {}).items() if _SPECIAL & set(value)]}
@@ -93,6 +93,6 @@ def _find(api: "APIClient", snapshot: str, seconds: float) -> str | None:
         time.sleep(1)
 
 
-def _quote(text: str) -> str:
+def quoted(text: str) -> str:
     """`text` as a quoted word of a Dockerfile instruction, taken literally."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'

@@ -4,7 +4,6 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 from autoinstall.agents.rules.contract import Context, Repair
 from autoinstall.agents.rules.evidence.classify import unwrap
@@ -30,8 +29,8 @@ class MigrationTable(Value):
     tools: tuple[Tool, ...]
 
 
-@cache
 def migration_table() -> MigrationTable:
+    """The table; it is read once."""
     table: MigrationTable = load("migrations", MigrationTable)
     return table
 

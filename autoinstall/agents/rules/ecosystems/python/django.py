@@ -10,7 +10,7 @@ from autoinstall.agents.rules.ecosystems.goals import candidate, evidence_at
 from autoinstall.tree import Tree
 from autoinstall.values import Category
 
-_OWN_MIGRATION = re.compile(r"(?:^|/)(?P<app>\w+)/migrations/(?P<name>\d{4}_\w+)\.py$")
+_OWN_MIGRATION = re.compile(r"(?:^|/)\w+/migrations/(?P<name>\d{4}_\w+)\.py$")
 _ASIDE = re.compile(r"(?i)(?:^|/)(?:tests?|testing|examples?|demo|sandbox|docs?|node_modules|templates?)/")
 _ROUTES = "from django.urls import get_resolver as r; print('routes:', len(r().url_patterns))"
 
